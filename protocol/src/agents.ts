@@ -12,7 +12,7 @@ export const agentKind = z.string().regex(AGENT_KIND);
 /** Grows without a gap in one session; larger after a boot from the disk. */
 const counter = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
 /** The guest's clock, in milliseconds since 1970: shown, and used for nothing else. */
-const guestUnixMs = z.int().min(0).max(8.64e15);
+export const guestUnixMs = z.int().min(0).max(8.64e15);
 
 /**
  * State of a turn in the guest.

@@ -95,6 +95,8 @@ export class AgentGuests {
   readonly calls: AgentCall[] = [];
   /** Text of pending approvals. */
   promptText = { title: 'Run a command', detail: 'true' };
+  /** The guests' clock in views of a session; null as of an older guest. */
+  clock: (() => number) | null = null;
   /** Runs before a call takes effect; a rejection is the response. */
   before: (call: AgentCall) => void | Promise<void> = () => undefined;
   /** Runs after a call took effect. */
@@ -189,6 +191,7 @@ export class AgentGuests {
       session: session.view,
       recentTurns: [...session.turns.values()].filter(({ state }) => state !== 'void').slice(-10),
       prompt: prompt === null ? null : { ...prompt, ...shown },
+      ...(this.clock === null ? {} : { nowUnixMs: this.clock() }),
     };
   }
 

@@ -27,6 +27,8 @@ export class Agents {
   readonly #folders: { sessions: string; sockets: string };
   readonly #programs: BridgePrograms;
   readonly #sessions = new Map<string, AgentSession>();
+  /** Turn of the message on its way to the bridge of a session. */
+  readonly #arriving = new Map<string, string>();
   #runId: string | undefined;
 
   constructor(config: GuestConfig) {
@@ -87,7 +89,7 @@ export class Agents {
       .reverse()
       .map((turn) => this.#current(session, turn));
     const prompt = await session.promptText(detail === 'full');
-    return { session: viewOf(session), recentTurns, prompt };
+    return { session: viewOf(session), recentTurns, prompt, nowUnixMs: Date.now() };
   }
 
   async turn(id: string, turnId: string): Promise<{ turn: GuestTurn | null; session: GuestAgentView }> {
@@ -103,11 +105,19 @@ export class Agents {
     const session = this.#session(id);
     if (runId !== this.#run()) throw new AgentRefused('agent_run_over', 'the message was meant for an earlier run');
 
-    const taken = await session.call('message', message);
+    const { turnId } = message;
+    const current = session.view()?.turn ?? null;
+    const active = this.#arriving.get(id) ?? (current === null || isOver(current) ? turnId : current.turnId);
+    // Decided at arrival: the bridge may read the message after the end of the active turn.
+    if (active !== turnId && session.turn(turnId) === null)
+      throw new AgentRefused('agent_turn_active', 'another turn is active');
+
+    this.#arriving.set(id, turnId);
+    const taken = await session.call('message', message).finally(() => this.#arriving.delete(id));
     if (taken !== null) return { ...taken, session: viewOf(session) };
 
     // A bridge that died may have taken it.
-    const turn = session.turn(message.turnId);
+    const turn = session.turn(turnId);
     if (turn === null) throw new AgentRefused('agent_bridge_stopped', 'the bridge has stopped: recover the session');
     if (turn.state === 'void') throw new AgentRefused('agent_turn_void', 'the turn was declared undelivered');
 

@@ -57,6 +57,26 @@ test('a second message is refused while a turn is active, and leaves no trace', 
   await session.reaches(second, 'completed');
 });
 
+test('messages are refused as they arrive, also while the bridge is too slow to read them', async (t) => {
+  const session = await (await AgentDaemon.start(t)).session();
+  const { bridge } = await session.owners();
+  const resume = (): boolean => process.kill(bridge.pid, 'SIGCONT');
+  t.after(resume);
+  process.kill(bridge.pid, 'SIGSTOP');
+  const [first, second] = [newTurn(), newTurn()];
+  const sent = session.send('say first', first);
+  // Of the two, the guest daemon gives one to the bridge, and refuses the other at once.
+  const refused = await Promise.any([
+    assert.rejects(session.send('say second', second), { status: 409, code: 'agent_turn_active' }).then(() => second),
+    assert.rejects(sent, { status: 409, code: 'agent_turn_active' }).then(() => first),
+  ]);
+  resume();
+  const taken = refused === first ? second : first;
+  await session.reaches(taken, 'completed');
+  assert.deepEqual(await session.effects(), [taken]);
+  assert.equal((await session.turn(refused)).turn, null);
+});
+
 test('a void turn never runs, and a turn that was taken cannot be voided', async (t) => {
   const session = await (await AgentDaemon.start(t)).session();
   const late = newTurn();

@@ -23,6 +23,7 @@ import {
   guestReply,
   guestTurn,
   guestTurnText,
+  guestUnixMs,
 } from '../agents.ts';
 import { defineCall } from './define.ts';
 
@@ -162,6 +163,8 @@ export const getAgent = defineCall({
     /** Newest first. */
     recentTurns: z.array(guestTurn).max(10),
     prompt: guestPromptText.nullable(),
+    /** The guest's clock at the response. Guests without it are older. */
+    nowUnixMs: guestUnixMs.optional(),
   }),
   responseBytes: 2 * VIEW_BYTES + 6 * AGENT_PROMPT.fullBytes + 32_768,
   repeatable: true,

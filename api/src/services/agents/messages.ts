@@ -3,21 +3,25 @@
 // its sender dispatches a turn.
 //
 //   store `sending` ──dispatch──> taken: `running`, 202
-//                       ├── refused by guest or host: withdrawn, 409 or 503
+//                       ├── surely not delivered: deleted with its key, 409 or 503
 //                       └── unknown: stays `sending`, 503 message_delivery_uncertain
+//
+// Messages are never queued: one is stored only if no turn was active, and none has begun, since it
+// arrived.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { SentTurn } from '@berth/contract/agents/conversation.ts';
 import { TURN_STATES } from '@berth/contract/agents/state.ts';
 import { AGENT_TURNS_KEPT } from '@berth/contract/route/limits.ts';
 import { BRIDGE_FEATURES } from '@berth/protocol/agent-errors.ts';
-import { getAgent, sendAgentMessage as dispatch } from '@berth/protocol/calls/agents.ts';
+import { getAgent, sendAgentMessage as dispatch, voidAgentTurn } from '@berth/protocol/calls/agents.ts';
 import { HostError, type HostFailureCode } from '../../hosts/error.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { CodedError } from '../../rules/coded-error.ts';
-import type { AgentSessionRow } from '../../store/agents/sessions.ts';
+import { lockAgentSession, type AgentSessionRow } from '../../store/agents/sessions.ts';
 import * as store from '../../store/agents/turns.ts';
-import type { AgentTurnRow, TurnCaller } from '../../store/agents/turns.ts';
+import type { AgentTurnRow, NewestTurn, TurnCaller } from '../../store/agents/turns.ts';
 import { newId } from '../../store/database/ids.ts';
+import type { Database } from '../../store/database/schema.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import type { ServiceContext } from '../context/context.ts';
 import type { SandboxInUse } from '../sandboxes/use.ts';
@@ -48,20 +52,23 @@ export async function sendAgentMessage(
   signal: AbortSignal,
 ): Promise<SentTurn> {
   const caller = callerOf(actor);
-  const earlier = await findEarlier(context, session.id, caller, message);
+  const arrivedMs = performance.now();
+  const newest = await store.findNewestTurn(context.db, session.id);
+  const earlier = await findEarlier(context, context.db, { sessionId: session.id, caller, message });
   if (earlier !== undefined && earlier.state !== 'sending') return replay(earlier);
 
   const inUse = await awakeForAgent(context, actor, sandbox, signal);
   requireKeySupport(session, message);
-  const runId = await currentRun(context, inUse, session);
-  const { turn, isReplay } =
-    earlier === undefined
-      ? await storeTurn(context, { session, caller, message, runId })
-      : { turn: earlier, isReplay: true };
+  const { runId, isBusy } = await look(context, inUse, session, { newest, arrivedMs });
+  const stored = await storeTurn(context, { session, caller, message, runId, newest, isBusy });
+  const { turn, isReplay } = stored;
   if (turn.state !== 'sending') return replay(turn);
-  if (isReplay && turn.run_id !== runId) return await loseTurn(context, session, turn);
+  if (isReplay && turn.run_id !== runId) return await loseTurn(context, session, turn, 'machine_lost');
+  // The message of a call that ran beside this one was surely not delivered.
+  if (isReplay && !(await store.redispatchTurn(context.db, turn.id)))
+    return await sendAgentMessage(context, actor, { sandbox, session }, message, signal);
 
-  return await send(context, actor, { sandbox: inUse, session, turn, text: message.text, isReplay });
+  return await send(context, actor, { sandbox: inUse, session, ...stored, text: message.text });
 }
 
 interface Dispatch {
@@ -72,11 +79,8 @@ interface Dispatch {
   isReplay: boolean;
 }
 
-async function send(
-  context: ServiceContext,
-  actor: Actor,
-  { sandbox, session, turn, text, isReplay }: Dispatch,
-): Promise<SentTurn> {
+async function send(context: ServiceContext, actor: Actor, sent: Dispatch): Promise<SentTurn> {
+  const { sandbox, session, turn, text, isReplay } = sent;
   const body = {
     turnId: turn.id,
     runId: turn.run_id ?? '',
@@ -84,14 +88,16 @@ async function send(
     keyed: turn.request_key !== null,
     author: JSON.stringify({ kind: actor.kind, userId: actor.userId }),
   };
-  if (isReplay) await context.db.transaction().execute((trx) => store.redispatchTurn(trx, turn.id));
   let taken;
   try {
     // Without the caller's signal: a caller that leaves must not make the delivery uncertain.
     const request = { vmId: sandbox.id, params: { sessionId: session.id }, body };
     taken = await context.hosts.at(sandbox.host_url).call(dispatch, request);
   } catch (error) {
-    throw await explainDelivery(context, session, turn, error);
+    // Declared undelivered while this call ran.
+    if (isAgentRefusal(error) && error.code === 'agent_turn_void')
+      return await loseTurn(context, session, turn, 'not_delivered');
+    throw await explainDelivery(context, sent, error);
   }
   await recordView(context.db, session.id, {
     epoch: sandbox.epoch,
@@ -103,27 +109,14 @@ async function send(
   return { turnId: turn.id, state, ...(isReplay ? { replayed: true as const } : {}) };
 }
 
-/** The error of a failed dispatch. Withdraws a message that surely did not arrive. */
-async function explainDelivery(
-  context: ServiceContext,
-  session: AgentSessionRow,
-  turn: AgentTurnRow,
-  error: unknown,
-): Promise<unknown> {
+/** The error of a failed dispatch. Leaves nothing of a message that was surely not delivered. */
+async function explainDelivery(context: ServiceContext, sent: Dispatch, error: unknown): Promise<unknown> {
+  const { session, turn } = sent;
   if (!(error instanceof HostError)) return error;
-  if (isAgentRefusal(error)) {
-    if (error.code === 'agent_turn_void' || error.code === 'agent_run_over') {
-      const reason = error.code === 'agent_run_over' ? 'machine_lost' : 'not_delivered';
-      await endTurn(context, session, turn, reason);
-    } else {
-      await store.withdrawTurn(context.db, turn);
-    }
-    return refusalOf(error.code, session);
-  }
-  if (NOT_SENT.has(error.code)) {
-    await store.withdrawTurn(context.db, turn);
+  if (isAgentRefusal(error) && (await withdraw(context, sent))) return refusalOf(error.code, session);
+  if (NOT_SENT.has(error.code) && (await store.deleteUndelivered(context.db, turn.id)))
     return await explainAgentFailure(context, session, error, '; the message was not delivered');
-  }
+
   return new CodedError(
     'message_delivery_uncertain',
     `the message may or may not have been delivered as turn ${turn.id}; ` +
@@ -134,15 +127,41 @@ async function explainDelivery(
   );
 }
 
+/**
+ * Deletes the turn of a refused message. If another call has dispatched it too, the guest first
+ * declares it undelivered. Returns false if it may run.
+ */
+async function withdraw(
+  context: ServiceContext,
+  { sandbox, session, turn }: Pick<Dispatch, 'sandbox' | 'session' | 'turn'>,
+): Promise<boolean> {
+  if (await store.deleteUndelivered(context.db, turn.id)) return true;
+  try {
+    const request = { vmId: sandbox.id, params: { sessionId: session.id, turnId: turn.id } };
+    const settled = await context.hosts.at(sandbox.host_url).call(voidAgentTurn, request);
+    if (settled.turn.state !== 'void') return false;
+  } catch (error) {
+    if (error instanceof HostError) return false;
+    throw error;
+  }
+  await store.deleteVoidTurn(context.db, turn.id);
+  return true;
+}
+
+interface KeyedBy {
+  sessionId: string;
+  caller: TurnCaller;
+  message: Message;
+}
+
 /** The turn of an earlier message with this key. Throws `request_key_conflict`. */
 async function findEarlier(
   context: ServiceContext,
-  sessionId: string,
-  caller: TurnCaller,
-  { text, requestKey }: Message,
+  db: Database,
+  { sessionId, caller, message: { text, requestKey } }: KeyedBy,
 ): Promise<AgentTurnRow | undefined> {
   if (requestKey === undefined) return undefined;
-  const earlier = await store.findTurnByKey(context.db, sessionId, caller, requestKey);
+  const earlier = await store.findTurnByKey(db, sessionId, caller, requestKey);
   if (earlier === undefined) return undefined;
   const isSame = hmacsOf(context, sessionId, text).some((hmac) => timingSafeEqual(hmac, earlier.text_hmac));
   if (isSame) return earlier;
@@ -152,19 +171,31 @@ async function findEarlier(
   );
 }
 
-/** Stores the turn before its dispatch; the turn of a concurrent message with the same key wins. */
+interface Storing {
+  session: AgentSessionRow;
+  caller: TurnCaller;
+  message: Message;
+  runId: string;
+  newest: NewestTurn | undefined;
+  isBusy: boolean;
+}
+
+/**
+ * Stores the turn before its dispatch, or finds that of a concurrent message with the same key.
+ * Throws `agent_turn_active`.
+ */
 async function storeTurn(
   context: ServiceContext,
-  {
-    session,
-    caller,
-    message,
-    runId,
-  }: { session: AgentSessionRow; caller: TurnCaller; message: Message; runId: string },
+  { session, caller, message, runId, newest, isBusy }: Storing,
 ): Promise<{ turn: AgentTurnRow; isReplay: boolean }> {
   const [textHmac] = hmacsOf(context, session.id, message.text);
-  for (;;) {
-    const stored = await store.insertTurn(context.db, {
+  return await context.db.transaction().execute(async (trx) => {
+    await lockAgentSession(trx, session.id);
+    const earlier = await findEarlier(context, trx, { sessionId: session.id, caller, message });
+    if (earlier !== undefined) return { turn: earlier, isReplay: true };
+    if (isBusy || (await store.isOccupiedSince(trx, session.id, newest))) throw refusalOf('agent_turn_active', session);
+
+    const turn = await store.insertTurn(trx, {
       id: newId('agentTurn'),
       sessionId: session.id,
       sandboxId: session.sandbox_id,
@@ -173,35 +204,47 @@ async function storeTurn(
       textHmac: textHmac as Buffer,
       runId,
     });
-    if (stored !== undefined) {
-      await store.deleteSurplusTurns(context.db, session.id, AGENT_TURNS_KEPT.perSession);
-      return { turn: stored, isReplay: false };
-    }
-    const concurrent = await findEarlier(context, session.id, caller, message);
-    if (concurrent !== undefined) return { turn: concurrent, isReplay: true };
-  }
+    await store.deleteSurplusTurns(trx, session.id, AGENT_TURNS_KEPT.perSession);
+    return { turn, isReplay: false };
+  });
 }
 
 /**
- * The run of the guest, after turns of unknown delivery are settled. Throws `agent_turn_active`
- * while one may still arrive.
+ * The run of the guest, after turns of unknown delivery are settled. `isBusy`: a turn is active, or
+ * one that the rows had as active has ended in the guest since the message arrived.
  */
-async function currentRun(context: ServiceContext, sandbox: SandboxInUse, session: AgentSessionRow): Promise<string> {
+async function look(
+  context: ServiceContext,
+  sandbox: SandboxInUse,
+  session: AgentSessionRow,
+  { newest, arrivedMs }: { newest: NewestTurn | undefined; arrivedMs: number },
+): Promise<{ runId: string; isBusy: boolean }> {
   const at = { sandbox, session, hostUrl: sandbox.host_url };
   try {
     const request = { vmId: sandbox.id, params: { sessionId: session.id }, query: {} };
-    const { session: view } = await context.hosts.at(sandbox.host_url).call(getAgent, request);
+    const { session: view, nowUnixMs } = await context.hosts.at(sandbox.host_url).call(getAgent, request);
     const active = await store.listActiveTurns(context.db, session.id);
     const turns = active.length === 0 ? undefined : await settleUncertain(context, at, view.runId);
     await recordView(context.db, session.id, { epoch: sandbox.epoch, view, ...(turns === undefined ? {} : { turns }) });
-    return view.runId;
+    const endedUnixMs = view.turn?.endedUnixMs ?? null;
+    const endedSince =
+      newest?.isActive === true &&
+      nowUnixMs !== undefined &&
+      endedUnixMs !== null &&
+      nowUnixMs - endedUnixMs < performance.now() - arrivedMs;
+    return { runId: view.runId, isBusy: (view.turn !== null && endedUnixMs === null) || endedSince };
   } catch (error) {
     throw await explainAgentFailure(context, session, error, '; the message was not sent');
   }
 }
 
-async function loseTurn(context: ServiceContext, session: AgentSessionRow, turn: AgentTurnRow): Promise<SentTurn> {
-  await endTurn(context, session, turn, 'machine_lost');
+async function loseTurn(
+  context: ServiceContext,
+  session: AgentSessionRow,
+  turn: AgentTurnRow,
+  reason: 'machine_lost' | 'not_delivered',
+): Promise<SentTurn> {
+  await endTurn(context, session, turn, reason);
   return { turnId: turn.id, state: 'failed', replayed: true };
 }
 

@@ -23,9 +23,13 @@ interface NewTurn {
   runId: string | null;
 }
 
-/** Inserts a turn in the state `sending`; undefined if its key is taken. */
-export async function insertTurn(db: Database, turn: NewTurn): Promise<AgentTurnRow | undefined> {
-  return await db
+/**
+ * Inserts a turn in the state `sending`. Needs the session's lock, so that `created_at` grows.
+ * `dispatched_at` equals it until another dispatch of the turn.
+ */
+export async function insertTurn(trx: DatabaseTransaction, turn: NewTurn): Promise<AgentTurnRow> {
+  const now = sql<Date>`statement_timestamp()`;
+  return await trx
     .insertInto('agent_turn')
     .values({
       id: turn.id,
@@ -38,11 +42,51 @@ export async function insertTurn(db: Database, turn: NewTurn): Promise<AgentTurn
       text_hmac: turn.textHmac,
       state: 'sending',
       run_id: turn.runId,
-      dispatched_at: sql<Date>`now()`,
+      created_at: now,
+      dispatched_at: now,
     })
-    .onConflict((conflict) => conflict.doNothing())
     .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+/** The turn that was stored last, as a position among the turns of its session. */
+export interface NewestTurn {
+  /** Text: a `Date` has no microseconds. */
+  createdAt: string;
+  isActive: boolean;
+}
+
+export async function findNewestTurn(db: Database, sessionId: string): Promise<NewestTurn | undefined> {
+  return await db
+    .selectFrom('agent_turn')
+    .select([
+      sql<string>`created_at::text`.as('createdAt'),
+      sql<boolean>`ended_at is null and dispatched_at is not null`.as('isActive'),
+    ])
+    .where('session_id', '=', sessionId)
+    .orderBy('created_at', 'desc')
+    .limit(1)
     .executeTakeFirst();
+}
+
+/** Reports whether a turn is active, or was stored after the newest one and may have run. */
+export async function isOccupiedSince(
+  trx: DatabaseTransaction,
+  sessionId: string,
+  newest: NewestTurn | undefined,
+): Promise<boolean> {
+  const since = newest?.createdAt ?? '-infinity';
+  const found = await trx
+    .selectFrom('agent_turn')
+    .select('id')
+    .where('session_id', '=', sessionId)
+    .where(
+      sql<boolean>`dispatched_at is not null and
+        (ended_at is null or (created_at > ${since}::timestamptz and reason is distinct from 'not_delivered'))`,
+    )
+    .limit(1)
+    .executeTakeFirst();
+  return found !== undefined;
 }
 
 export async function findTurnByKey(
@@ -93,23 +137,31 @@ export async function listRecentTurns(db: Database, sessionId: string, limit: nu
     .execute();
 }
 
-/** Opens a turn for another dispatch to the same run. */
-export async function redispatchTurn(trx: DatabaseTransaction, turnId: string): Promise<void> {
-  await trx
+/** Opens a turn for another dispatch to the same run. Returns false if it is gone or has ended. */
+export async function redispatchTurn(db: Database, turnId: string): Promise<boolean> {
+  const { numUpdatedRows } = await db
     .updateTable('agent_turn')
-    .set({ dispatched_at: sql<Date>`now()` })
+    .set({ dispatched_at: sql<Date>`clock_timestamp()` })
     .where('id', '=', turnId)
-    .execute();
+    .where('ended_at', 'is', null)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
 }
 
-/** Notes that a keyed message was surely not delivered; an unkeyed turn is deleted. */
-export async function withdrawTurn(db: Database, { id, request_key: key }: AgentTurnRow): Promise<void> {
-  if (key === null) {
-    await db.deleteFrom('agent_turn').where('id', '=', id).where('state', '=', 'sending').execute();
-    return;
-  }
-  const keep = db.updateTable('agent_turn').set({ dispatched_at: null });
-  await keep.where('id', '=', id).where('state', '=', 'sending').execute();
+/** Deletes a turn whose only dispatch was refused. Returns false if there may be another one. */
+export async function deleteUndelivered(db: Database, turnId: string): Promise<boolean> {
+  const { numDeletedRows } = await db
+    .deleteFrom('agent_turn')
+    .where('id', '=', turnId)
+    .where('state', '=', 'sending')
+    .whereRef('dispatched_at', '=', 'created_at')
+    .executeTakeFirst();
+  return numDeletedRows > 0n;
+}
+
+/** Deletes a turn that the guest has declared undelivered. */
+export async function deleteVoidTurn(db: Database, turnId: string): Promise<void> {
+  await db.deleteFrom('agent_turn').where('id', '=', turnId).where('state', '=', 'sending').execute();
 }
 
 /** Writes the state of a turn. Needs its session's row lock. */

@@ -60,7 +60,7 @@ export interface AgentTurnTable {
   reason: TurnReason | null;
   /** Run of the guest to which the message was sent. */
   run_id: string | null;
-  /** Last dispatch whose outcome is open; null: surely not delivered, so that a resend may be. */
+  /** Last dispatch; null: surely not delivered, as older versions kept it. */
   dispatched_at: ColumnType<Date | null, Date | null | undefined, Date | null>;
   created_at: GeneratedInstant;
   started_at: Instant | null;

@@ -7,6 +7,7 @@ import { openServer } from '../../../src/control-plane/server.ts';
 import { listen } from '../../../src/http/app.ts';
 import { AGENT_TURNS_KEPT } from '@berth/contract/route/limits.ts';
 import { sql } from 'kysely';
+import { newId } from '../../../src/store/database/ids.ts';
 import { makeKeyRow } from '../../world/people-rows.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { AgentSessionUnderTest, assertRefused } from './agent-session.ts';
@@ -41,6 +42,10 @@ function loseMessage(): void {
     api.agents.before = () => undefined;
     throw new ExecRefusal('guest_unreachable', 'the guest did not respond');
   });
+}
+
+async function turnRows({ id }: AgentSessionUnderTest): Promise<number> {
+  return (await api.db.selectFrom('agent_turn').select('id').where('session_id', '=', id).execute()).length;
 }
 
 /** A second replica on the same database; returns its URL. */
@@ -131,6 +136,60 @@ test('a second message is refused while a turn is active, and never queued', asy
   assert.deepEqual(
     session.guest.messages.map(({ text }) => text),
     ['first', 'third'],
+  );
+});
+
+test('30 messages at once during a turn are refused and have no effect', async () => {
+  const session = await create();
+  await session.turn('first');
+  const history = (await session.call('GET', '/turns')).body;
+  const sent = await Promise.all(
+    Array.from({ length: 30 }, (_, n) => session.send(`more ${n}`, n % 2 === 0 ? `${KEY}.${n}` : undefined)),
+  );
+  for (const one of sent) assertRefused(one, 409, 'agent_turn_active');
+  assert.deepEqual((await session.call('GET', '/turns')).body, history);
+  assert.equal(await turnRows(session), 1);
+  session.guest.end();
+  assert.equal((await session.get()).body.turnState, 'completed');
+  assert.equal(session.guest.messages.length, 1);
+});
+
+test('of 30 messages at once to an idle session one runs, however fast its turn ends', async () => {
+  const session = await create();
+  await session.turn('first');
+  session.guest.end();
+  const all = Promise.withResolvers<void>();
+  let looks = 0;
+  api.agents.before = async ({ verb }) => {
+    if (verb !== '') return;
+    looks += 1;
+    if (looks === 30) all.resolve();
+    await all.promise;
+  };
+  api.agents.after = onMessage(() => session.guest.end());
+  const sent = await Promise.all(Array.from({ length: 30 }, (_, n) => session.send(`next ${n}`)));
+  assert.equal(sent.filter(({ status }) => status === 202).length, 1);
+  for (const one of sent.filter(({ status }) => status !== 202)) assertRefused(one, 409, 'agent_turn_active');
+  assert.equal(session.guest.messages.length, 2);
+});
+
+test('a message that waits for a slow guest until the turn has ended is refused; the next one is not', async (t) => {
+  api.agents.clock = () => Date.now();
+  t.after(() => (api.agents.clock = null));
+  const session = await create();
+  await session.turn('first');
+  api.agents.before = ({ verb }) => {
+    if (verb === '') session.guest.end();
+    api.agents.before = () => undefined;
+  };
+  assertRefused(await session.send('during'), 409, 'agent_turn_active');
+  await session.turn('after');
+  session.guest.end();
+  api.agents.clock = () => Date.now() + 60_000;
+  await session.turn('a minute after an end that nobody has read');
+  assert.deepEqual(
+    session.guest.messages.map(({ text }) => text),
+    ['first', 'after', 'a minute after an end that nobody has read'],
   );
 });
 
@@ -250,18 +309,85 @@ test('a fresh delivery is not declared undelivered by a poller', async () => {
   assert.equal((await session.turnRow(turnId))?.state, 'running');
 });
 
-test('a keyed message that was refused runs when it is sent again', async () => {
-  const session = await create();
-  await session.turn('first');
-  assertRefused(await session.send('second', KEY), 409, 'agent_turn_active');
-  session.guest.end();
-  const resent = await session.send('second', KEY);
-  assert.equal(resent.status, 202, JSON.stringify(resent.body));
-  assert.deepEqual(
-    session.guest.messages.map(({ text }) => text),
-    ['first', 'second'],
-  );
-});
+const refusals: { readonly [what: string]: (session: AgentSessionUnderTest) => Promise<[number, string]> } = {
+  'refused because a turn is active': async (session) => {
+    await session.turn('first');
+    return [409, 'agent_turn_active'];
+  },
+  'refused by the guest as another turn began': async (session) => {
+    api.agents.before = onMessage(() => void session.guest.begin(newId('agentTurn'), 'first', ''));
+    return [409, 'agent_turn_active'];
+  },
+  'refused by a stopped bridge': async (session) => {
+    session.guest.change({ bridge: 'stopped', bridgeReason: 'idle' });
+    return [409, 'agent_bridge_stopped'];
+  },
+  'not sent by the host': async () => {
+    api.agents.before = onMessage(() => {
+      throw new ExecRefusal('vm_not_running', 'the VM does not run');
+    });
+    return [503, 'sandbox_unreachable'];
+  },
+};
+for (const [what, prepare] of Object.entries(refusals)) {
+  for (const text of ['second', 'another']) {
+    const which = text === 'second' ? 'the same' : 'another';
+    test(`a message ${what} leaves its key free: ${which} text is new`, async () => {
+      const session = await create();
+      const [status, code] = await prepare(session);
+      const before = await turnRows(session);
+      assertRefused(await session.send('second', KEY), status, code);
+      assert.equal(await turnRows(session), before);
+      api.agents.before = () => undefined;
+      if (session.guest.view.turn !== null) session.guest.end();
+      session.guest.change({ bridge: 'ready', bridgeReason: null });
+      const sent = await session.send(text, KEY);
+      assert.deepEqual([sent.status, sent.body.replayed], [202, undefined], JSON.stringify(sent.body));
+      assert.equal(session.guest.messages.at(-1)?.text, text);
+      assert.equal(session.guest.messages.filter((message) => message.text === text).length, 1);
+    });
+  }
+}
+
+for (const isTaken of [true, false]) {
+  const outcome = isTaken ? 'is uncertain if the other call is taken' : 'frees the key, and the other call never runs';
+  test(`a refusal of one of two calls with the same key ${outcome}`, async () => {
+    const session = await create();
+    const [arrived, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let dispatches = 0;
+    api.agents.before = async ({ verb }) => {
+      if (verb === 'messages') dispatches += 1;
+      if (verb === 'messages' && dispatches === 1) {
+        arrived.resolve();
+        await released.promise;
+      } else if (verb === 'messages' && dispatches === 2) {
+        // A turn that the API does not know refuses the second call.
+        session.guest.begin(newId('agentTurn'), 'other', '');
+      } else if (verb === 'void') {
+        session.guest.end();
+        if (!isTaken) return;
+        released.resolve();
+        await first;
+      }
+    };
+    api.agents.after = ({ verb }) => {
+      if (verb === 'void') released.resolve();
+    };
+    const first = session.send('once', KEY);
+    await arrived.promise;
+    const second = await session.send('once', KEY);
+    if (isTaken) {
+      assertRefused(second, 503, 'message_delivery_uncertain');
+      assert.equal((await first).body.state, 'running');
+      assert.equal((await session.send('once', KEY)).body.replayed, true);
+    } else {
+      assertRefused(second, 409, 'agent_turn_active');
+      assert.equal((await first).body.state, 'failed');
+      assert.equal((await session.send('once', KEY)).body.replayed, undefined);
+    }
+    assert.equal(session.guest.messages.filter(({ text }) => text === 'once').length, 1);
+  });
+}
 
 for (const forgets of [false, true]) {
   test(`a boot of the disk fails a ${forgets ? 'forgotten' : 'kept'} turn, and its key runs nothing`, async () => {
