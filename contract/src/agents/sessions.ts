@@ -189,7 +189,9 @@ export const listAgentSessions = defineRoute({
 
 export const getAgentSession = defineRoute({
   name: 'getAgentSession',
-  summary: `Returns an agent session; refreshes its state if its sandbox is awake. Held ${HELD} until it changes`,
+  summary:
+    `Returns an agent session; refreshes its state if its sandbox is awake. Held ${HELD} until it changes; without ` +
+    '`revision`, only while a turn is active and needs no person',
   method: 'GET',
   path: '/v1/agent-sessions/{sessionId}',
   auth: ['session', 'api_key', 'agent_token'],

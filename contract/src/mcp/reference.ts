@@ -85,8 +85,9 @@ Claude Code reads its limit, in milliseconds, from the environment variable \`MC
    conversation.
 2. \`send_agent_message\` starts a turn and returns its \`turnId\` at once. Give each message a new
    \`request_key\`: after a timeout, the same text with the same key never runs twice.
-3. \`get_agent_session\` with \`wait_seconds\` and the \`revision\` of the last response returns when
-   something changed. The turn has ended when \`turnState\` is \`completed\`, \`failed\` or \`canceled\`.
+3. \`get_agent_session\` with \`wait_seconds\` returns when something changed, and at once if no turn is
+   active or an approval is pending. With the \`revision\` of the last response it misses no change
+   between two calls. The turn has ended when \`turnState\` is \`completed\`, \`failed\` or \`canceled\`.
 4. If \`needsYou\` is true, the turn waits: show \`pendingInput\` to the user, then call
    \`answer_agent_prompt\` with its \`requestId\` as \`request_id\`, a number as a number.
 5. \`get_agent_output\` returns the replies. Pass \`nextCursor\` as \`after\` to read only newer ones.

@@ -34,8 +34,9 @@ export const AGENT_ANSWERS: Answers = {
   getAgentSession: async (call, about) => {
     const session = find(call, about);
     const { detail, revision = session.revision } = call.query;
-    const isAwake = session.view().communication.status !== 'asleep';
-    if (isAwake) await hold(call, about, () => session.revision !== revision);
+    const { status } = session.view().communication;
+    if (status === 'busy' || (status !== 'asleep' && call.query['revision'] !== undefined))
+      await hold(call, about, () => session.revision !== revision);
     return session.view(detail as 'short' | 'full');
   },
   recoverAgentSession: (call, about) => {

@@ -1,5 +1,6 @@
 // Agent sessions: create, recover, read and list. The guest owns a session; the rows hold its last
 // known state.
+import { TURN_STATES } from '@berth/contract/agents/state.ts';
 import { AGENT_SESSIONS_PAGE, AGENT_WAKE_WAIT_MS } from '@berth/contract/route/limits.ts';
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
 import { getAgent, startAgent } from '@berth/protocol/calls/agents.ts';
@@ -129,7 +130,8 @@ interface GetOptions {
 
 /**
  * The session as the guest has it if its sandbox is awake and responds, otherwise as last known.
- * Held until its revision differs from the known one, or from that at the call.
+ * Held until its revision differs from the known one. Without one, held until the next change while
+ * a turn is active and needs no person.
  */
 export async function getAgentSession(
   context: ServiceContext,
@@ -138,14 +140,19 @@ export async function getAgentSession(
 ): Promise<SessionDetail> {
   const until = performance.now() + holdMs;
   let seen = await look(context, sandbox, session, { detail, signal });
+  const isAtRest = revision === undefined && !isWorking(seen.session.row);
   const known = revision ?? revisionOf(seen.session.row);
   const hasEnded = (): boolean => signal.aborted || context.holds.ending.aborted;
-  while (seen.guestRevision !== null && revisionOf(seen.session.row) === known && !hasEnded()) {
+  while (!isAtRest && seen.guestRevision !== null && revisionOf(seen.session.row) === known && !hasEnded()) {
     const waitMs = Math.floor(until - performance.now());
     if (waitMs <= 0) break;
     seen = await look(context, sandbox, session, { detail, signal, after: seen.guestRevision, waitMs });
   }
   return seen.session;
+}
+
+function isWorking({ turn_state: turn, prompt_id: promptId }: ShownSessionRow): boolean {
+  return turn !== null && TURN_STATES[turn].active && promptId === null;
 }
 
 /** Changes with everything that a caller sees of the session. */

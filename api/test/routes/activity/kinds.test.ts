@@ -1,4 +1,4 @@
-// Kinds of entries on each route of the feed: all that can be written, and those of another version.
+// Kinds of entries on every route of the feed: known ones, and those of another version.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { activityActorKind, activitySubjectKind, type ActivityEntry } from '@berth/contract/activity/feed.ts';

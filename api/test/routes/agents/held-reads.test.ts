@@ -22,21 +22,25 @@ after(() => api.close());
 class Tenant {
   readonly token: string;
   readonly session: AgentSessionUnderTest;
+  /** Revision of the session before its first turn. */
+  readonly revision: string;
 
-  constructor({ token }: TestOrg, session: AgentSessionUnderTest) {
+  constructor({ token }: TestOrg, session: AgentSessionUnderTest, revision: string) {
     this.token = token;
     this.session = session;
+    this.revision = revision;
   }
 
   static async make(): Promise<Tenant> {
     const org = await api.makeOrg();
     const sandbox = await api.makeSandbox('ready', { org_id: org.orgId, project_id: org.projectId });
-    return new Tenant(org, await AgentSessionUnderTest.create(api, sandbox, { token: org.token }));
+    const session = await AgentSessionUnderTest.create(api, sandbox, { token: org.token });
+    return new Tenant(org, session, (await session.get('', { token: org.token })).body.revision);
   }
 
   send = (text: string): Promise<Answer> => this.session.send(text, undefined, { token: this.token });
   get = (headers = {}, signal?: AbortSignal): Promise<Answer> =>
-    this.session.get('', { token: this.token, headers, ...(signal && { signal }) });
+    this.session.get(`?revision=${this.revision}`, { token: this.token, headers, ...(signal && { signal }) });
   output = (headers = {}, signal?: AbortSignal): Promise<Answer> =>
     this.session.output('', { token: this.token, headers, ...(signal && { signal }) });
 

@@ -37,6 +37,32 @@ async function move(id: string, to: SandboxStatus, woke?: { from: 'disk' | 'snap
   assert.equal(outcome, 'changed');
 }
 
+test('a wait without a revision ends at once if nothing is to wait for, otherwise at the next change', async () => {
+  const session = await create();
+  const headers = { prefer: 'wait=25' };
+  const heldCalls = (): number => api.agents.calls.filter(({ query }) => query.has('waitMs')).length;
+  const read = async (): Promise<Answer> => await session.get('', { headers });
+  const assertAtOnce = async (state: string | null): Promise<void> => {
+    const before = heldCalls();
+    assert.equal((await read()).body.turnState, state);
+    assert.equal(heldCalls(), before);
+  };
+  await assertAtOnce(null);
+  await session.turn();
+  const before = heldCalls();
+  const held = read();
+  await untilTrue('the guest holds the read', () => heldCalls() === before + 1);
+  const requestId = session.guest.ask();
+  assert.equal((await held).body.needsYou, true);
+  await assertAtOnce('waiting');
+  await session.answer(requestId);
+  const end = read();
+  await untilTrue('the guest holds the next read', () => heldCalls() === before + 2);
+  session.guest.end();
+  assert.equal((await end).body.turnState, 'completed');
+  await assertAtOnce('completed');
+});
+
 test('a new session is ready, with the agent of its sandbox', async () => {
   const sandbox = await api.makeSandbox('ready', { agent: 'agent_two', end_user_id: 'user-1' });
   const { status, body } = await api.call('POST', `/v1/sandboxes/${sandbox.id}/agent-sessions`);

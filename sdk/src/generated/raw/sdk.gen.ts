@@ -876,7 +876,7 @@ export class RawClient extends HeyApiClient {
     /**
      * Returns an agent session
      *
-     * Returns an agent session; refreshes its state if its sandbox is awake. Held at most 25 s with `Prefer: wait=N` until it changes.
+     * Returns an agent session; refreshes its state if its sandbox is awake. Held at most 25 s with `Prefer: wait=N` until it changes; without `revision`, only while a turn is active and needs no person.
      *
      * Accepts: access token, API key, personal agent token. Permission: `agent_session.read`.
      */

@@ -42,7 +42,10 @@ export type ActivityEntry = {
 };
 
 export type ActivityEntryActor = {
-    kind: 'session' | 'api_key' | 'agent_token' | 'operator' | 'system' | (string & {});
+    /**
+     * `session`, `api_key`, `agent_token`, `operator`, `system`. More may be added; clients must accept unknown values.
+     */
+    kind: string;
     /**
      * Id of the API key or personal agent token; null for other actors.
      */
@@ -54,7 +57,10 @@ export type ActivityEntryActor = {
 };
 
 export type ActivityEntrySubject = {
-    kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'sign_in' | 'project' | 'sandbox' | 'preview_link' | 'agent_session' | (string & {});
+    /**
+     * `org`, `user`, `invitation`, `api_key`, `agent_token`, `sign_in`, `project`, `sandbox`, `preview_link`, `agent_session`. More may be added; clients must accept unknown values.
+     */
+    kind: string;
     id: string;
 };
 
@@ -730,7 +736,10 @@ export type ExportedActivityEntry = {
 };
 
 export type ExportedActivityEntryActor = {
-    kind: 'session' | 'api_key' | 'agent_token' | 'operator' | 'system' | (string & {});
+    /**
+     * `session`, `api_key`, `agent_token`, `operator`, `system`. More may be added; clients must accept unknown values.
+     */
+    kind: string;
     /**
      * Id of the API key or personal agent token; null for other actors.
      */
@@ -742,7 +751,10 @@ export type ExportedActivityEntryActor = {
 };
 
 export type ExportedActivityEntrySubject = {
-    kind: 'org' | 'user' | 'invitation' | 'api_key' | 'agent_token' | 'sign_in' | 'project' | 'sandbox' | 'preview_link' | 'agent_session' | (string & {});
+    /**
+     * `org`, `user`, `invitation`, `api_key`, `agent_token`, `sign_in`, `project`, `sandbox`, `preview_link`, `agent_session`. More may be added; clients must accept unknown values.
+     */
+    kind: string;
     id: string;
 };
 
