@@ -8,11 +8,11 @@ import {
   type McpToolset,
 } from '@berth/contract/mcp/endpoint.ts';
 import { EXEC_KEEPALIVE_MS } from '@berth/contract/route/limits.ts';
-import { mayUse } from '../rules/access/access.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { admit } from '../call/admission.ts';
 import type { HeldBytes } from '../call/bytes-in-flight.ts';
 import type { CallControl } from '../call/control.ts';
+import { usableRoutes, type UsableRoutes } from '../call/usable-routes.ts';
 import { CodedError } from '../rules/coded-error.ts';
 import { sendFailure } from '../http/answers/errors.ts';
 import { KeepAlive, type KeepAliveTimes } from '../http/answers/keep-alive.ts';
@@ -73,8 +73,10 @@ async function serve(parts: EndpointParts, request: FastifyRequest, reply: Fasti
   // Otherwise one request would make any number of calls for one unit of the rate limit.
   if (Array.isArray(body)) throw new CodedError('invalid_request', 'a batch of messages is not accepted; send one');
   const asked = toolsetsOf(request);
-  const usable = parts.tools.filter(({ tool }) => asked.has(tool.toolset) && mayUse(actor, tool.route));
-  const offered = offer(control, usable, caller, {
+  const allowed = await usableRoutes(control, actor);
+  const usable = parts.tools.filter(({ tool }) => asked.has(tool.toolset) && allowed.has(tool.route));
+  const explain = (name: string): string => explainMissing(name, { all: parts.tools, usable, allowed });
+  const offered = offer(control, { usable, explain }, caller, {
     started: () => kept.start(headers),
     kept: (response) => releaseWhenSent(reply, response),
   });
@@ -94,18 +96,31 @@ interface CallEvents {
 /** The tools, each as a call of its route. */
 function offer(
   control: CallControl,
-  usable: readonly BoundTool[],
+  { usable, explain }: { usable: readonly BoundTool[]; explain: OfferedTools['explain'] },
   caller: ToolCaller,
   { started, kept }: CallEvents,
 ): OfferedTools {
   return {
     list: usable.map(({ listed }) => listed),
+    explain,
     call: (name, given) => {
       const tool = usable.find(({ tool: { name: known } }) => known === name);
       if (tool?.bound.route.keepsAlive === true) started();
       return tool === undefined ? undefined : callTool(control, tool, given, caller, kept);
     },
   };
+}
+
+/** Why a tool is not offered, with the remedy. */
+function explainMissing(
+  name: string,
+  { all, usable, allowed }: { all: readonly BoundTool[]; usable: readonly BoundTool[]; allowed: UsableRoutes },
+): string {
+  const known = all.find(({ tool }) => tool.name === name)?.tool;
+  const offered = `offered here: ${usable.map(({ tool }) => tool.name).join(', ') || 'none'}`;
+  if (known === undefined) return `there is no tool ${JSON.stringify(name.slice(0, 60))}; ${offered}`;
+  if (!allowed.has(known.route)) return `cannot use ${name}: ${allowed.explain(known.route)}; ${offered}`;
+  return `the tool ${name} is in another toolset: add ?toolsets=${known.toolset} to the URL; ${offered}`;
 }
 
 /** A browser page of another origin must not use a credential that the browser holds. */

@@ -3,9 +3,12 @@
 import {
   createMcpHandler,
   isLegacyRequest,
+  PROTOCOL_VERSION_META_KEY,
   ProtocolError,
   ProtocolErrorCode,
   Server,
+  SUPPORTED_PROTOCOL_VERSIONS,
+  UnsupportedProtocolVersionError,
   WebStandardStreamableHTTPServerTransport,
   type CallToolResult,
   type Tool,
@@ -16,7 +19,12 @@ export interface OfferedTools {
   list: readonly Tool[];
   /** Undefined for a tool that is not offered. */
   call(name: string, given: Readonly<Record<string, unknown>>): Promise<CallToolResult> | undefined;
+  /** Why a tool is not offered. */
+  explain(name: string): string;
 }
+
+/** Revisions of the protocol that the library serves, the newest first. */
+const REVISIONS = ['2026-07-28', ...SUPPORTED_PROTOCOL_VERSIONS];
 
 const INFO = { name: 'berth', title: 'Berth', version: '0.1.0' };
 const INSTRUCTIONS =
@@ -26,6 +34,8 @@ const INSTRUCTIONS =
 
 /** Responds to a POST whose body is parsed. The response is JSON, never a stream. */
 export async function respondMcp(request: Request, parsedBody: unknown, tools: OfferedTools): Promise<Response> {
+  const unsupported = unsupportedRevision(request, parsedBody);
+  if (unsupported !== null) return unsupported;
   const factory = (): Server => newServer(tools);
   if (!(await isLegacyRequest(request, parsedBody))) {
     // A stream would need a message before the result, which no handler here sends.
@@ -46,16 +56,26 @@ export async function respondMcp(request: Request, parsedBody: unknown, tools: O
   }
 }
 
+/**
+ * The refusal of a header with an unknown revision. If the message names its revision too, the
+ * library refuses it.
+ */
+function unsupportedRevision({ headers }: Request, parsedBody: unknown): Response | null {
+  const requested = headers.get('mcp-protocol-version');
+  if (requested === null || REVISIONS.includes(requested)) return null;
+  const { id = null, params } = (parsedBody ?? {}) as { id?: unknown; params?: { _meta?: object | null } | null };
+  if (Object.hasOwn(params?._meta ?? {}, PROTOCOL_VERSION_META_KEY)) return null;
+  const { code, data } = new UnsupportedProtocolVersionError({ supported: REVISIONS, requested });
+  const message = `the header MCP-Protocol-Version must be one of ${REVISIONS.join(', ')}`;
+  return Response.json({ jsonrpc: '2.0', id, error: { code, message, data } }, { status: 400 });
+}
+
 function newServer(tools: OfferedTools): Server {
   const server = new Server(INFO, { capabilities: { tools: {} }, instructions: INSTRUCTIONS });
   server.setRequestHandler('tools/list', () => ({ tools: [...tools.list] }));
   server.setRequestHandler('tools/call', async ({ params: { name, arguments: given = {} } }) => {
     const result = tools.call(name, given);
-    if (result === undefined) {
-      const offered = tools.list.map((tool) => tool.name).join(', ') || 'none';
-      const message = `no tool ${JSON.stringify(name.slice(0, 60))} for this credential and toolsets: ${offered}`;
-      throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
-    }
+    if (result === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, tools.explain(name));
     return await result;
   });
   return server;

@@ -5,6 +5,7 @@ import { AGENT_TEXT_CHARACTERS } from '@berth/contract/route/limits.ts';
 import type { GuestSession } from '../world/agent-guests.ts';
 import { startApi, type TestApi } from '../world/api.ts';
 import { ExecRefusal } from '../world/exec-front.ts';
+import { insertMembership } from '../../src/store/people/identity.ts';
 import { makeAgentTokenRow } from '../world/people-rows.ts';
 import { untilTrue } from '../../../os/test/until.ts';
 import { callTool, postMcp, type PostOptions } from './post.ts';
@@ -191,8 +192,9 @@ test('the access check of the route decides about the session', async () => {
   await refuse('agent_session_not_found', 'get_agent_session', { session_id: `ags_${'a'.repeat(24)}` });
   const foreign = { org_id: api.orgId };
   await refuse('org_access_denied', 'list_agent_sessions', foreign, { token: other.token });
-  // A viewer sees all tools, because another org may grant them.
-  const { token } = await api.makeSession({ role: 'viewer' });
+  // A viewer who may send in another org.
+  const { token, userId } = await api.makeSession({ role: 'viewer' });
+  await insertMembership(api.db, { orgId: other.orgId, userId, role: 'member' });
   await use('get_agent_session', { session_id }, { token });
   await refuse('permission_denied', 'send_agent_message', { session_id, text: 'x' }, { token });
 });

@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { MCP_BODY_BYTES } from '@berth/contract/mcp/endpoint.ts';
 import { MCP_TOOLS } from '@berth/contract/mcp/tools.ts';
+import { ROLE_PERMISSIONS } from '@berth/contract/route/permissions.ts';
+import { insertMembership } from '../../src/store/people/identity.ts';
 import { makeAgentTokenRow } from '../world/people-rows.ts';
 import { startApi, type TestApi } from '../world/api.ts';
 import { callTool, listTools, namesOf, postMcp, remaining, type Posted, type PostOptions } from './post.ts';
@@ -83,7 +85,17 @@ test('a credential sees only the tools that it may use', async () => {
   const all = MCP_TOOLS.map(({ name }) => name);
   const seen = async (token: string): Promise<string[]> => namesOf(await post(listTools, { token }));
   const session = await api.makeSession({ role: 'viewer' });
-  assert.deepEqual(await seen(session.token), all);
+  const reads = MCP_TOOLS.flatMap(({ name, route }) =>
+    route.permission !== null && ROLE_PERMISSIONS.viewer.has(route.permission) ? [name] : [],
+  );
+  assert.ok(reads.includes('get_agent_output') && !reads.includes('send_agent_message'));
+  assert.deepEqual(await seen(session.token), reads);
+  const granted = await makeAgentTokenRow(api.db, { userId: session.userId, canApprove: true, canWake: true });
+  assert.deepEqual(await seen(granted.token), ['list_agent_sessions', 'get_agent_session', 'get_agent_output']);
+  const other = await api.makeOrg();
+  await insertMembership(api.db, { orgId: other.orgId, userId: session.userId, role: 'member' });
+  assert.deepEqual(await seen(session.token), all, 'the role in any org counts');
+  assert.deepEqual(await seen((await api.makeSession({ role: null })).token), []);
   const reader = await api.makeKey({ scopes: ['sandbox.read', 'sandbox.files.read'] });
   assert.deepEqual(await seen(reader), ['list_sandboxes', 'get_sandbox', 'list_files', 'read_file']);
   const viewer = await seen(await api.makeKey({ role: 'viewer' }));
@@ -94,7 +106,49 @@ test('a credential sees only the tools that it may use', async () => {
   const { id } = await api.makeSandbox('ready');
   const refused = await post(callTool('destroy_sandbox', { sandbox_id: id }), { token: reader });
   assert.equal(refused.body.error.code, -32_602);
-  assert.match(refused.body.error.message, /no tool "destroy_sandbox"/);
+  assert.match(refused.body.error.message, /^cannot use destroy_sandbox: .*permission sandbox\.destroy .*scopes/);
+});
+
+test('a tool that is not offered is refused with the reason and the remedy', async () => {
+  const { id } = await api.makeSandbox('ready');
+  const why = async (token: string, query = '?toolsets=sandboxes', name = 'destroy_sandbox'): Promise<string> =>
+    (await post(callTool(name, { sandbox_id: id }), { token, query })).body.error.message;
+  assert.match(await why(api.token, '?toolsets=sandboxes', 'fly'), /^there is no tool "fly"; offered here: \w+, /);
+  assert.match(await why(api.token, ''), /another toolset: add \?toolsets=sandboxes to the URL/);
+  const viewer = await api.makeSession({ role: 'viewer' });
+  assert.match(await why(viewer.token), /^cannot use destroy_sandbox: .*your role, viewer, does not have it/);
+  assert.match(await why((await api.makeSession({ role: null })).token), /member of no org.*; offered here: none$/);
+  const { token } = await makeAgentTokenRow(api.db, { userId: api.userId });
+  assert.match(await why(token), /does not accept a personal agent token/);
+});
+
+test('an unknown revision of the protocol is refused with the supported ones, which all work', async () => {
+  const withRevision = (revision: string, body: object = listTools): Promise<Posted> =>
+    post(body, { headers: { 'mcp-protocol-version': revision } });
+  let supported: string[] = [];
+  for (const revision of ['nonsense', '2099-01-01', '2025-13-01']) {
+    const { status, body } = await withRevision(revision);
+    assert.deepEqual([status, body.error.code, body.error.data.requested, body.id], [400, -32_022, revision, 1]);
+    ({ supported } = body.error.data);
+    assert.ok(body.error.message.includes(supported.join(', ')));
+  }
+  const [newest, ...older] = supported;
+  assert.ok(newest !== undefined && older.length >= 4);
+  for (const revision of older) assert.equal((await withRevision(revision)).status, 200, revision);
+  const key = 'io.modelcontextprotocol/';
+  const meta = (revision: string) => ({
+    [`${key}protocolVersion`]: revision,
+    [`${key}clientInfo`]: { name: 'test', version: '1' },
+    [`${key}clientCapabilities`]: {},
+  });
+  const discover = (revision: string): Promise<Posted> =>
+    post(
+      { jsonrpc: '2.0', id: 1, method: 'server/discover', params: { _meta: meta(revision) } },
+      { headers: { 'mcp-protocol-version': revision, 'mcp-method': 'server/discover' } },
+    );
+  const found = await discover(newest);
+  assert.ok(found.body.result.supportedVersions.includes(newest), JSON.stringify(found.body));
+  assert.equal((await discover('2099-01-01')).body.error.code, -32_022);
 });
 
 test('a personal agent token sees the agent tools that its grants allow, and may wake', async () => {

@@ -62,9 +62,10 @@ const AGENT_TOOLS: readonly McpTool[] = [
     title: 'Get agent session',
     description:
       'Returns an agent session. Poll it after a message until turnState is completed, failed or canceled; then call ' +
-      'get_agent_output. To wait instead of polling, set wait_seconds: the call returns at the next change, or at once ' +
-      'if no turn is active or needsYou is true; with a revision, when the session differs from it. If needsYou is ' +
-      'true, the turn waits for an approval: show pendingInput to the user and call answer_agent_prompt. A turn that ' +
+      'get_agent_output. To wait instead of polling, set wait_seconds: the call returns at the next change, or at ' +
+      'once if no turn is active or needsYou is true; with a revision, when the session differs from it. If ' +
+      'needsYou is true, the turn waits for an approval: show pendingInput to the user and call ' +
+      'answer_agent_prompt. A turn that ' +
       'failed with the turnReason not_delivered had no effect; any other reason may have had effects. Call only ' +
       'tools that communication.capabilities allows: messages, output, approvals, interruption, recovery.',
     toolset: 'agent_sessions',

@@ -121,13 +121,17 @@ export function requireGranted(actor: Actor, permission: Permission): void {
 }
 
 /**
- * False if no org grants the actor the route: by the kind and grants of the token and, for a key,
- * its creator's role.
+ * False if no org grants the actor the route: by the kind and grants of the token, and the roles
+ * that its person has in the orgs where the token acts.
  */
-export function mayUse(actor: Actor, { auth, permission }: Pick<Route, 'auth' | 'permission'>): boolean {
+export function mayUse(
+  actor: Actor,
+  roles: readonly Role[],
+  { auth, permission }: Pick<Route, 'auth' | 'permission'>,
+): boolean {
   if (!auth.includes(actor.kind)) return false;
-  if (permission === null || actor.kind === 'session') return true;
-  if (actor.kind === 'agent_token') return actor.permissions.has(permission);
-  const granted = actor.scopes === null || actor.scopes.has(permission);
-  return granted && actor.role !== null && ROLE_PERMISSIONS[actor.role].has(permission);
+  if (permission === null) return true;
+  if (actor.kind === 'agent_token' && !actor.permissions.has(permission)) return false;
+  if (actor.kind === 'api_key' && actor.scopes !== null && !actor.scopes.has(permission)) return false;
+  return roles.some((role) => ROLE_PERMISSIONS[role].has(permission));
 }

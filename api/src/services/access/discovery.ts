@@ -1,5 +1,5 @@
 // Access of a list over orgs, whose path names none: ids in the query are judged as ids in a path.
-import { role as roleName, type Permission } from '@berth/contract/route/permissions.ts';
+import { role as roleName, type Permission, type Role } from '@berth/contract/route/permissions.ts';
 import { requirePermission, type Actor } from '../../rules/access/access.ts';
 import { requireSso } from '../../rules/access/sso.ts';
 import { CodedError } from '../../rules/coded-error.ts';
@@ -44,21 +44,39 @@ async function orgsOf(context: AccessContext, actor: Actor, permission: Permissi
     await requireOrgPermission(context, actor, actor.orgId, permission);
     return [actor.orgId];
   }
-  const memberships = await listMembershipsOf(context.db, actor.userId);
+  const memberships = await usableMemberships(context, actor);
   return memberships
-    .filter(({ role, sso }) => {
-      try {
-        requireSso(actor, sso, context.settings);
-        const known = roleName.safeParse(role).data;
-        if (known === undefined) return false;
-        requirePermission(actor, known, permission);
-        return true;
-      } catch (error) {
-        if (error instanceof CodedError) return false;
-        throw error;
-      }
-    })
-    .map(({ org_id }) => org_id);
+    .filter(({ role }) => isAllowed(() => requirePermission(actor, role, permission)))
+    .map(({ orgId }) => orgId);
+}
+
+/** Roles of the actor's person in the orgs where the actor acts. */
+export async function usableRoles(context: AccessContext, actor: Actor): Promise<Role[]> {
+  if (actor.kind === 'api_key') return actor.role === null ? [] : [actor.role];
+  return (await usableMemberships(context, actor)).map(({ role }) => role);
+}
+
+/** Memberships of known roles, without those of orgs whose single sign-on the actor lacks. */
+async function usableMemberships(
+  context: AccessContext,
+  actor: Exclude<Actor, { kind: 'api_key' }>,
+): Promise<{ orgId: string; role: Role }[]> {
+  const memberships = await listMembershipsOf(context.db, actor.userId);
+  return memberships.flatMap(({ org_id: orgId, role, sso }) => {
+    const known = roleName.safeParse(role).data;
+    const acts = known !== undefined && isAllowed(() => requireSso(actor, sso, context.settings));
+    return acts ? [{ orgId, role: known }] : [];
+  });
+}
+
+function isAllowed(check: () => void): boolean {
+  try {
+    check();
+    return true;
+  } catch (error) {
+    if (error instanceof CodedError) return false;
+    throw error;
+  }
 }
 
 async function orgNamed({ db }: AccessContext, id: string): Promise<string> {

@@ -140,10 +140,10 @@ export async function getAgentSession(
 ): Promise<SessionDetail> {
   const until = performance.now() + holdMs;
   let seen = await look(context, sandbox, session, { detail, signal });
-  const isAtRest = revision === undefined && !isWorking(seen.session.row);
+  if (revision === undefined && !isWorking(seen.session.row)) return seen.session;
   const known = revision ?? revisionOf(seen.session.row);
   const hasEnded = (): boolean => signal.aborted || context.holds.ending.aborted;
-  while (!isAtRest && seen.guestRevision !== null && revisionOf(seen.session.row) === known && !hasEnded()) {
+  while (seen.guestRevision !== null && revisionOf(seen.session.row) === known && !hasEnded()) {
     const waitMs = Math.floor(until - performance.now());
     if (waitMs <= 0) break;
     seen = await look(context, sandbox, session, { detail, signal, after: seen.guestRevision, waitMs });
