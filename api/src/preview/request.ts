@@ -3,7 +3,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { newRequestId } from '../http/answers/request-id.ts';
 import { outcomeOf } from '../http/answers/request-log.ts';
-import { takeToken } from '../rules/previews/credentials.ts';
+import { askingForCookie, takeToken } from '../rules/previews/credentials.ts';
 import { PREVIEW_HOST_HEADER, type PreviewPlace } from '../rules/previews/host.ts';
 import { judgeSender } from '../rules/previews/sender.ts';
 import type { PreviewAccess } from '../services/previews/access.ts';
@@ -32,6 +32,9 @@ export class PreviewRequest {
   errorCode: string | undefined;
   readonly #runtime: PreviewRuntime;
   readonly #startedAtMs = performance.now();
+  #origin = '';
+  /** From the URL. */
+  #token: string | null = null;
   /** Authenticated by a header, which browsers do not send. */
   #isByProgram = false;
   #access: PreviewAccess | undefined;
@@ -64,8 +67,9 @@ export class PreviewRequest {
     const given = request.headers;
     const from = address.of(request);
     const method = request.method ?? 'GET';
-    const { token, target } = takeToken(request.url ?? '/');
+    const { token, target, asked } = takeToken(request.url ?? '/');
     const hasToken = token !== null;
+    this.#token = token;
     const program = programCredential(given, hasToken || given.cookie?.includes(`${cookies.name}=`) === true);
     this.#isByProgram = program !== null;
     const { headers, cookie, hasBody } = requestHeaders(given, method, this.#cookies, {
@@ -79,6 +83,7 @@ export class PreviewRequest {
     this.hasBody = hasBody;
     const visit: Visit = { ...place, token, cookie, target, address: from, isFramed: false };
     const ownOrigin = new URL(`${origin.proto}://${given.host ?? ''}`).origin;
+    this.#origin = ownOrigin;
     if (program !== null) {
       Object.assign(visit, { token: program.token, tokenInHeader: true, apiKey: program.apiKey });
       delete headers[program.header];
@@ -97,8 +102,10 @@ export class PreviewRequest {
     );
     const admitted = this.#apply(admission);
     if (admitted === undefined) return undefined;
-    if (hasToken && program === null && this.#isNavigation() && SAFE_TARGET.test(target))
-      return this.#openWithoutToken(`${ownOrigin}${target}`, admitted.access);
+    if (hasToken && program === null && SAFE_TARGET.test(target)) {
+      const without = this.#targetWithoutToken(admitted.access, token, asked);
+      if (without !== null) return this.#openAt(`${ownOrigin}${without}`, admitted.access);
+    }
     const encoding = given['transfer-encoding'];
     // Node's parser refuses both together. Request smuggling depends on it, so check again.
     if (encoding !== undefined && given['content-length'] !== undefined) return this.refuse(BAD_FRAMING);
@@ -113,11 +120,15 @@ export class PreviewRequest {
   }
 
   /** Changes to the head of the app's response. */
-  headChanges({ setCookie, embeddable }: PreviewAccess): HeadChanges {
+  headChanges({ setCookie, embeddable, link }: PreviewAccess): HeadChanges {
     const { isTrustworthy } = this.#runtime;
+    const origin = this.#origin;
+    const token = setCookie !== null && link.kind === 'public' ? this.#token : null;
     return {
       cookies: this.#cookies,
       setCookie,
+      place: { origin, port: this.place.port },
+      shown: token === null ? null : { url: origin + this.target, token },
       isolation: { embeddable, isTrustworthy },
       // Caches would take a response at the service's address for the service's own.
       noStore: this.request.headers[PREVIEW_HOST_HEADER] !== undefined,
@@ -195,8 +206,26 @@ export class PreviewRequest {
     return mode === undefined ? headers.accept?.includes('text/html') === true : mode === 'navigate';
   }
 
-  /** Keeps the token out of the address bar, the history, `Referer` and the app's scripts. */
-  #openWithoutToken(location: string, { setCookie }: PreviewAccess): undefined {
+  /**
+   * Target that keeps the token out of the address bar, the history, `Referer` and the app's
+   * scripts. Null to respond at the URL with the token: to programs, and on a public link to a
+   * browser that did not keep the cookie.
+   */
+  #targetWithoutToken({ link, setCookie }: PreviewAccess, token: string, asked: boolean): string | null {
+    if (!this.#isNavigation()) return null;
+    if (link.kind !== 'public') return this.target;
+    if (!this.#isBrowser()) return null;
+    if (setCookie === null) return this.target;
+    return asked ? null : askingForCookie(this.target, token);
+  }
+
+  /** Browsers send the former to https and localhost, and the latter on plain http, too. */
+  #isBrowser(): boolean {
+    const { 'sec-fetch-mode': mode, 'upgrade-insecure-requests': upgrade } = this.request.headers;
+    return mode !== undefined || upgrade === '1';
+  }
+
+  #openAt(location: string, { setCookie }: PreviewAccess): undefined {
     // A redirect would keep a sibling as the sender, whom the next request's cookie does not admit.
     const send = this.request.headers['sec-fetch-site'] === 'same-site' ? forward : redirect;
     send(this.response, location, this.id, setCookie);

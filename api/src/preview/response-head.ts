@@ -1,6 +1,7 @@
 // Sends the head of an app's response to the client. The app is hostile: a head that Node refuses
 // must not end the process.
-import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
+import { STATUS_CODES, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import { locationWithToken, publicLocation, publicRefresh, type OwnPlace } from '../rules/previews/locations.ts';
 import { responseHeaders, type CookieRules } from './headers.ts';
 import { isolate, type IsolationOptions } from './isolation.ts';
 
@@ -11,6 +12,9 @@ export interface HeadChanges {
   /** A `Set-Cookie` value to add. */
   setCookie: string | null;
   isolation: IsolationOptions;
+  place: OwnPlace;
+  /** URL and token of a visitor without the cookie of a public link. */
+  shown: { url: string; token: string } | null;
   /** The response is for its client alone. */
   noStore: boolean;
 }
@@ -26,6 +30,7 @@ export function sendHead(from: IncomingMessage, to: ServerResponse, changes: Hea
   const { cookies, setCookie, isolation, noStore } = changes;
   const headers = responseHeaders(from.headers, cookies, setCookie);
   isolate(headers, isolation);
+  relocate(headers, changes);
   if (noStore) headers['cache-control'] = 'no-store';
   // HTTP/1.0 clients take the end of the connection for the end of a response without a length.
   const isKept = to.shouldKeepAlive && to.req.httpVersion !== '1.0';
@@ -38,6 +43,18 @@ export function sendHead(from: IncomingMessage, to: ServerResponse, changes: Hea
   }
   if (from.headers['transfer-encoding'] !== undefined) from.once('end', () => addTrailers(from, to));
   return true;
+}
+
+/** Keeps redirects of the app on the preview, and the token of its visitor from other origins. */
+function relocate(headers: IncomingHttpHeaders, { place, shown }: HeadChanges): void {
+  for (const name of ['location', 'content-location'] as const) {
+    const given = headers[name];
+    if (given !== undefined) headers[name] = publicLocation(given, place);
+  }
+  if (headers.refresh !== undefined) headers.refresh = publicRefresh(String(headers.refresh), place);
+  if (shown === null) return;
+  if (headers.location !== undefined) headers.location = locationWithToken(headers.location, shown.url, shown.token);
+  headers['referrer-policy'] = 'same-origin';
 }
 
 function addTrailers({ trailers }: IncomingMessage, to: ServerResponse): void {

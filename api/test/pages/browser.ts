@@ -1,10 +1,18 @@
 // Real browser for page tests: keyboard only, in light and dark, narrow and wide.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { chromium, type Browser, type ConsoleMessage, type Page, type Response } from 'playwright-core';
+import {
+  chromium,
+  type Browser,
+  type BrowserContext,
+  type ConsoleMessage,
+  type LaunchOptions,
+  type Page,
+  type Response,
+} from 'playwright-core';
 import { until } from '../../../os/test/until.ts';
 
 /** Path in Debian's package. */
@@ -42,15 +50,31 @@ export async function openBrowser(
   names: readonly string[] = [],
   flags: readonly string[] = [],
 ): Promise<Browser> {
+  return await chromium.launch(launchOptions(publicUrl, url, names, flags));
+}
+
+/** The same with all cookies blocked in the settings of a new profile, which the caller deletes. */
+export async function openWithoutCookies(
+  profile: string,
+  ...[publicUrl, url, names = []]: Parameters<typeof openBrowser>
+): Promise<BrowserContext> {
+  const BLOCK = 2;
+  const settings = { profile: { default_content_setting_values: { cookies: BLOCK } } };
+  await mkdir(join(profile, 'Default'), { recursive: true });
+  await writeFile(join(profile, 'Default', 'Preferences'), JSON.stringify(settings));
+  return await chromium.launchPersistentContext(profile, launchOptions(publicUrl, url, names));
+}
+
+function launchOptions(
+  publicUrl: string,
+  url: string,
+  names: readonly string[],
+  flags: readonly string[] = [],
+): LaunchOptions {
   const target = new URL(url).host;
   const rules = [new URL(publicUrl).host, ...names].map((name) => `MAP ${name} ${target}`);
   const leads = `--host-resolver-rules=${rules.join(', ')}`;
-  return await chromium.launch({
-    executablePath: CHROMIUM,
-    headless: true,
-    chromiumSandbox: false,
-    args: [...FLAGS, leads, ...flags],
-  });
+  return { executablePath: CHROMIUM, headless: true, chromiumSandbox: false, args: [...FLAGS, leads, ...flags] };
 }
 
 /** Opens a URL. Retries when the network of the machine has changed, as by VMs of other tests. */

@@ -71,7 +71,7 @@ async function refusal(
 
 /** `Cookie` header of a browser that has opened the link. */
 async function cookieOf({ host, token }: { host: string; token: string }): Promise<string> {
-  const { headers } = await world.ask(`/?token=${token}`, { host, headers: { accept: 'text/html' } });
+  const { headers } = await world.ask(`/?token=${token}`, { host, headers: { 'sec-fetch-mode': 'navigate' } });
   const cookie = headers['set-cookie']?.[0]?.split(';', 1)[0] ?? '';
   world.api.secret(cookie.slice('berth_preview='.length), 'the cookie of a preview');
   return cookie;

@@ -3,12 +3,16 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
+import { mkdtemp, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Browser } from 'playwright-core';
 import { sendRefusal } from '../../src/preview/page.ts';
 import * as refusals from '../../src/preview/refusals.ts';
-import { openBrowser, Person } from '../pages/browser.ts';
+import { untilTrue } from '../../../os/test/until.ts';
+import { goTo, openBrowser, openWithoutCookies, Person } from '../pages/browser.ts';
 import { SETTINGS } from '../world/settings.ts';
 import { startPreview, type PreviewWorld } from './world.ts';
 
@@ -105,6 +109,41 @@ test('an app opened by a link in a browser loads assets, requests, WebSocket and
   const stranger = await Person.make(browser, PICTURES);
   await stranger.open(`http://${world.host}/`);
   await stranger.look('A link is required', 'preview-stranger');
+});
+
+test('a browser that blocks cookies opens a public link and frames of it, without the resources', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'berth-cookies-'));
+  const context = await openWithoutCookies(folder, SETTINGS.previewUrl, world.api.url, ['*.previews.example.test']);
+  try {
+    const page = await context.newPage();
+    const statuses: string[] = [];
+    page.on('response', (response) => statuses.push(`${response.status()} ${new URL(response.url()).pathname}`));
+    const opened = await goTo(page, `http://${world.host}/?token=${world.token}`);
+    assert.equal(opened?.status(), 200);
+    assert.equal(await page.locator('h1').innerText(), 'App');
+    assert.deepEqual(await context.cookies(), []);
+    assert.equal(page.url(), `http://${world.host}/?token=${world.token}&token=bpt_asked`);
+    await untilTrue('a request of the page is refused', () => statuses.includes('401 /data'));
+    const style = await page.evaluate('getComputedStyle(document.querySelector("h1")).color');
+    assert.equal(style, 'rgb(0, 0, 0)', 'without the style sheet');
+    assert.deepEqual(
+      statuses.filter((one) => one.endsWith(' /')),
+      ['303 /', '200 /'],
+    );
+    // A reload takes no redirect.
+    assert.equal((await page.reload())?.status(), 200);
+    assert.deepEqual(
+      statuses.filter((one) => one.endsWith(' /')),
+      ['303 /', '200 /', '200 /'],
+    );
+
+    const { token } = await world.link(3000, world.sandboxId, { embeddable: true });
+    await page.setContent(`<iframe src="http://${world.host}/?token=${token}"></iframe>`);
+    assert.equal(await page.frameLocator('iframe').locator('h1').innerText(), 'App');
+  } finally {
+    await context.close();
+    await rm(folder, { recursive: true });
+  }
 });
 
 test('every error page is accessible', async () => {

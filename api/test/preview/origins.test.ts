@@ -178,31 +178,6 @@ test('an embeddable link allows frames of other origins, and nothing else', asyn
   }
 });
 
-test('a browser is redirected to the URL without the token; the app never sees it', async () => {
-  const { headers, status } = await world.ask(`//a/%2e?x=1&token=${world.token}&y`, {
-    headers: { accept: 'text/html' },
-  });
-  assert.deepEqual([status, headers.location], [303, `http://${world.host}//a/%2e?x=1&y`]);
-  assert.match(headers['set-cookie']?.[0] ?? '', /^berth_preview=[^;]+;.*HttpOnly/i);
-  assert.deepEqual([headers['cache-control'], headers['referrer-policy']], ['no-store', 'no-referrer']);
-  assert.deepEqual(asked, []);
-
-  // A page between sends no sibling along.
-  const forwarded = await world.ask(`/x?token=${world.token}`, {
-    headers: { 'sec-fetch-site': 'same-site', ...DOCUMENT, referer: `${SIBLING}/` },
-  });
-  assert.deepEqual([forwarded.status, forwarded.headers['refresh']], [200, `0; url=http://${world.host}/x`]);
-  assert.match(forwarded.headers['set-cookie']?.[0] ?? '', /^berth_preview=/);
-  assert.doesNotMatch(forwarded.text, /bpt_/);
-  assert.deepEqual(asked, []);
-
-  // Programs, and requests of pages, get the app at once.
-  for (const headers of [{}, { accept: '*/*' }, { accept: 'text/html', 'sec-fetch-mode': 'cors' }])
-    assert.equal((await world.ask(`/?token=${world.token}`, { headers })).text, 'app', JSON.stringify(headers));
-  const form = await world.ask(`/?token=${world.token}`, { method: 'POST', headers: { accept: 'text/html' } });
-  assert.equal(form.text, 'app');
-});
-
 test('over https an app receives only its own cookies', async () => {
   respond = (response) =>
     void response

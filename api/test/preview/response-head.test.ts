@@ -11,6 +11,8 @@ const CHANGES = {
   cookies: COOKIES,
   setCookie: 'c=1',
   isolation: { embeddable: false, isTrustworthy: true },
+  place: { origin: 'http://3000-a.localhost', port: 3000 },
+  shown: null,
   noStore: false,
 };
 

@@ -7,35 +7,47 @@ const PREVIEW_TOKEN_PARAMETER = 'token';
 /** A link's token or an API key, for programs. */
 export const PREVIEW_TOKEN_HEADER = 'x-berth-preview-token';
 
+/** Beside a token in a redirect's URL: shows that the visitor was asked to keep a cookie. */
+const ASKED_FOR_COOKIE = `${PREVIEW_TOKEN_PREFIX}asked`;
+
 /** A request target without preview tokens, and the first token. */
 interface TakenToken {
   token: string | null;
   /** Unchanged byte for byte, except for removed tokens. */
   target: string;
+  /** The target is one of {@link askingForCookie}. */
+  asked: boolean;
 }
 
 /** Removes preview tokens from a request target (`/path?query`). */
 export function takeToken(target: string): TakenToken {
   const begin = target.indexOf('?');
-  if (begin === -1 || !target.includes('=', begin)) return { token: null, target };
+  if (begin === -1 || !target.includes('=', begin)) return { token: null, target, asked: false };
   let token: string | null = null;
+  let asked = false;
   const kept = target
     .slice(begin + 1)
     .split('&')
     .filter((pair) => {
       const found = tokenOf(pair);
-      token ??= found;
+      if (found === ASKED_FOR_COOKIE) asked = true;
+      else token ??= found;
       return found === null;
     });
-  if (token === null) return { token, target };
+  if (token === null && !asked) return { token, target, asked };
   const path = target.slice(0, begin);
-  return { token, target: kept.length === 0 ? path : `${path}?${kept.join('&')}` };
+  return { token, target: kept.length === 0 ? path : `${path}?${kept.join('&')}`, asked };
 }
 
 /** The request target with the token as its last parameter, replacing any previous token. */
 export function withToken(target: string, token: string): string {
   const bare = takeToken(target).target;
   return `${bare}${bare.includes('?') ? '&' : '?'}${PREVIEW_TOKEN_PARAMETER}=${token}`;
+}
+
+/** Like {@link withToken}, in a redirect that sets the cookie: shows whether the visitor keeps it. */
+export function askingForCookie(target: string, token: string): string {
+  return `${withToken(target, token)}&${PREVIEW_TOKEN_PARAMETER}=${ASKED_FOR_COOKIE}`;
 }
 
 /**

@@ -41,7 +41,10 @@ export interface PreviewAccess {
   expiresAt: Date;
   /** Pages of other origins may frame the app. */
   embeddable: boolean;
-  /** A `Set-Cookie` value for the response, if the token came in the URL. */
+  /**
+   * A `Set-Cookie` value for the response, if the token came in the URL and the visitor has no
+   * cookie of its link.
+   */
   setCookie: string | null;
 }
 
@@ -123,7 +126,7 @@ export function signInUrl({ signIn }: { signIn: string }, path: string): string 
 /** The holder proven by the request. */
 interface Presented {
   holder: Holder;
-  /** The token came in the URL; a cookie replaces it. */
+  /** The token came in the URL, without the cookie that replaces it. */
   byUrl: boolean;
   /** Refusal if the holder's login is invalid: by the request's link, not the cookie's. */
   orSignIn?: PreviewRefusal;
@@ -151,7 +154,11 @@ function presentedBy(
 
   const token = readToken(keys, credentials.token, place);
   if (token === null) return { refusal: 'invalid_link' };
-  if (token.kind === 'public') return { holder: { ...place, ...token }, byUrl: true };
+  if (token.kind === 'public') {
+    const kept = byCookie();
+    const isReplaced = kept?.kind === 'public' && kept.linkId === token.linkId;
+    return { holder: { ...place, ...token }, byUrl: !isReplaced };
+  }
   const { expiresAtMs, embeddable } = token;
   if (expiresAtMs <= nowMs) return { refusal: 'expired' };
   if (grant === 'unspent' && token.kind === 'grant' && token.grantedUntilMs > nowMs) {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import {
+  askingForCookie,
   previewCookieName,
   setPreviewCookie,
   takeCookie,
@@ -25,7 +26,7 @@ test('our token is removed from any position and encoding; the rest stays byte f
     ['?token=bpt_a', 'bpt_a', ''],
     ['/?token=bpt_a?token=bpt_b', 'bpt_a?token=bpt_b', '/'],
   ] as const)
-    assert.deepEqual(takeToken(target), { token, target: rest }, target);
+    assert.deepEqual(takeToken(target), { token, target: rest, asked: false }, target);
 });
 
 test('an app keeps its own parameters, including its own token', () => {
@@ -47,7 +48,7 @@ test('an app keeps its own parameters, including its own token', () => {
     '/?a=%ff&b=%',
     '/#?x',
   ])
-    assert.deepEqual(takeToken(target), { token: null, target }, target);
+    assert.deepEqual(takeToken(target), { token: null, target, asked: false }, target);
 });
 
 const part = fc.stringMatching(/^[\w%.+=/-]{0,12}$/).filter((text) => !text.includes('bpt'));
@@ -60,7 +61,8 @@ test('adding a token to any target and removing it returns both', () => {
       fc.stringMatching(/^bpt_[\w.-]{1,40}$/),
       (path, pairs, token) => {
         const target = `/${path}${pairs.length === 0 ? '' : `?${pairs.join('&')}`}`;
-        assert.deepEqual(takeToken(withToken(target, token)), { token, target });
+        assert.deepEqual(takeToken(withToken(target, token)), { token, target, asked: false });
+        assert.deepEqual(takeToken(askingForCookie(target, token)), { token, target, asked: true });
         assert.equal(withToken(withToken(target, 'bpt_old'), token), withToken(target, token));
       },
     ),
