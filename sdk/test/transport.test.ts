@@ -180,6 +180,25 @@ test('a truncated response of a command is a failure, and the command may have r
   assert.match(error.message, /The command may have run, in whole or in part/);
 });
 
+test('a command that fails after its status is reported with its code, also by a broken connection', async (t) => {
+  const text = `  ${JSON.stringify({ error: { code: 'sandbox_state_conflict', message: 'the sandbox is sleeping' } })}`;
+  for (const end of [
+    (response: ServerResponse) => void response.write(text, () => response.destroy()),
+    (response: ServerResponse) => void response.end(text),
+  ]) {
+    const { berth } = await against(t, [
+      json(200, { sandbox: exampleSandbox }),
+      (_, response) => end(response.writeHead(200, { 'content-type': 'application/json' })),
+    ]);
+    const sandbox = await berth.sandboxes.get('sbx_1');
+    const { code, message, retryable } = await failureOf(sandbox.exec('make'));
+    assert.deepEqual(
+      { code, message, retryable },
+      { code: 'sandbox_state_conflict', message: 'the sandbox is sleeping', retryable: false },
+    );
+  }
+});
+
 test('the timeout of a call includes its retries', async (t) => {
   const { berth, seen } = await against(t, [refusal(503, 'shutting_down', { 'retry-after': '2' })], {
     timeoutMs: 1_000,

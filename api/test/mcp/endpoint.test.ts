@@ -6,6 +6,7 @@ import { MCP_TOOLS } from '@berth/contract/mcp/tools.ts';
 import { ROLE_PERMISSIONS } from '@berth/contract/route/permissions.ts';
 import { insertMembership } from '../../src/store/people/identity.ts';
 import { makeAgentTokenRow } from '../world/people-rows.ts';
+import { ExecRefusal } from '../world/exec-front.ts';
 import { startApi, type TestApi } from '../world/api.ts';
 import { callTool, listTools, namesOf, postMcp, remaining, type Posted, type PostOptions } from './post.ts';
 
@@ -193,14 +194,16 @@ test('faulty arguments are tool errors that name the argument', async () => {
   }
 });
 
-test('a command that runs for long gets spaces before its result, and its route the result', async () => {
+type ExecResult = Awaited<ReturnType<TestApi['front']['exec']>>;
+
+/** Calls `run_command`, which settles once the headers of the response were received. */
+async function runLong(settle: (running: PromiseWithResolvers<ExecResult>) => void): Promise<string> {
   const { id } = await api.makeSandbox('ready');
-  const result = { exitCode: 3, stdout: 'done\n', stderr: '', truncated: false, timedOut: false };
   const started = Promise.withResolvers<void>();
-  const finished = Promise.withResolvers<typeof result>();
+  const running = Promise.withResolvers<ExecResult>();
   api.front.exec = () => {
     started.resolve();
-    return finished.promise;
+    return running.promise;
   };
   const response = await fetch(`${api.url}/v1/mcp?toolsets=sandboxes`, {
     method: 'POST',
@@ -211,13 +214,26 @@ test('a command that runs for long gets spaces before its result, and its route 
     },
     body: JSON.stringify(callTool('run_command', { sandbox_id: id, command: 'slow' })),
   });
-  // The headers came first: the command is still running.
   assert.equal(response.status, 200);
   await started.promise;
-  finished.resolve(result);
-  const text = await response.text();
+  settle(running);
+  return await response.text();
+}
+
+test('a command that runs for long gets spaces before its result, and its route the result', async () => {
+  const result = { exitCode: 3, stdout: 'done\n', stderr: '', truncated: false, timedOut: false };
+  const text = await runLong(({ resolve }) => resolve(result));
   assert.match(text, /^ +\{/);
   assert.deepEqual(JSON.parse(text).result.structuredContent, result);
+});
+
+test('a command that fails after the headers is a whole response with isError', async () => {
+  const text = await runLong(({ reject }) => reject(new ExecRefusal('guest_unreachable', 'no')));
+  assert.match(text, /^ +\{/);
+  const { isError, content, structuredContent } = JSON.parse(text).result;
+  assert.equal(isError, true);
+  assert.match(content[0].text, /sandbox_unreachable/);
+  assert.equal(structuredContent?.exitCode, undefined);
 });
 
 test('an internal error reveals its request id only', async () => {

@@ -146,6 +146,21 @@ test('a suggestion keeps every option typed after the sandbox id, with its value
   }
 });
 
+test('a command that fails after the status of its response is exit code 125 with the reason', async () => {
+  const { body } = refusal(409, 'sandbox_state_conflict', 'the sandbox is sleeping');
+  api.json = async (_request, _asked, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' }).write(`  ${body}`, () => response.destroy());
+    await once(response, 'close');
+  };
+  for (const flags of [[], ['--json']]) {
+    assert.deepEqual(await exec([...flags, 'sbx_abc', 'true']), {
+      code: 125,
+      stdout: '',
+      stderr: 'berth: the sandbox is sleeping (sandbox_state_conflict)\n',
+    });
+  }
+});
+
 test('a failure of Berth is exit code 125, with and without streams', async () => {
   api.refuse = refusal(409, 'sandbox_state_conflict', 'the sandbox is stopped');
   for (const flags of [[], ['-i'], ['--json']]) {

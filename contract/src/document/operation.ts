@@ -78,8 +78,8 @@ function descriptionOf(route: Route): string {
   if (route.keepsAlive === true) {
     sentences.push(
       `After ${EXEC_KEEPALIVE_MS.headersAfter / 1_000} s, or the time of \`Prefer: wait\`, the status ` +
-        `${route.response.status} is sent, then spaces as keep-alive; the body of a later failure is the ` +
-        'error envelope.',
+        `${route.response.status} is sent, then spaces as keep-alive; after a later failure the connection ` +
+        'breaks before the end of the body, which is the error envelope.',
     );
   }
   if (route.websocket === true) sentences.push('Upgrades to a WebSocket: version 13, subprotocol `berth.v1`.');

@@ -2,6 +2,7 @@
 // the response against the contract's schema and error list. A missing response or a service fault
 // needs an excuse in the fault log.
 import { errorEnvelope, type ErrorCode } from '@berth/contract/route/errors.ts';
+import { EXEC_KEEPALIVE_MS, PREFERRED_WAIT_SECONDS } from '@berth/contract/route/limits.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 import { errorsOf, statusOf, type Route } from '@berth/contract/route/route.ts';
 import type { Sandbox } from '@berth/contract/sandboxes/sandboxes.ts';
@@ -51,23 +52,23 @@ export class ChaosClient {
     this.#report.counts.operations += 1;
     try {
       const answer = await call(this.caller, route.method, path + (question.query ?? ''), question.body, {
-        ...(question.headers === undefined ? {} : { headers: question.headers }),
+        // Holds the status of a long command until its end.
+        headers: { ...(route.keepsAlive === true ? { prefer: `wait=${PREFERRED_WAIT_SECONDS.max}` } : {}), ...question.headers },
         signal: AbortSignal.timeout(ANSWER_DEADLINE_MS),
       });
       const times = { sentMs, receivedMs: Date.now() };
-      const late =
-        route.keepsAlive === true && answer.status === 200 ? errorEnvelope.safeParse(answer.body).data : null;
-      if (answer.status === route.response.status && late == null) {
+      if (answer.status === route.response.status) {
         const parsed = route.response.body.safeParse(answer.body);
         if (!parsed.success)
           this.#report.found('contradiction', `${route.name} answered outside its schema: ${parsed.error.message}`);
         return { ...times, kind: 'done', body: answer.body, headers: answer.headers };
       }
-      // A late error has its code's status in the body only; the command may have run.
-      const status = late == null ? answer.status : statusOf(late.error.code);
+      const { status } = answer;
       const { code, message, turnId } = this.#errorOf(route, status, answer.body);
-      if (status < 500 && late == null) return { ...times, kind: 'refused', code, message };
-      if (status < 500) return { ...times, kind: 'unknown', code, message };
+      // The command of a late refusal may have run.
+      const isLate = route.keepsAlive === true && times.receivedMs - sentMs >= EXEC_KEEPALIVE_MS.headersAfter;
+      if (status < 500 && isLate) return { ...times, kind: 'unknown', code, message };
+      if (status < 500) return { ...times, kind: 'refused', code, message };
       if (code === question.explained) this.#report.note(`${route.name} answered ${status} ${code}, as explained`);
       else this.#reportUnlessExcused(`${route.name} answered ${status} ${code}: ${message}`, times, question);
       return { ...times, kind: 'unknown', code, message, turnId };

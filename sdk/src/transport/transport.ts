@@ -104,6 +104,7 @@ export class Transport {
     headers.set('authorization', `Bearer ${typeof credential === 'string' ? credential : await credential()}`);
     let response: Response;
     let text: string;
+    let broken: unknown;
     try {
       signal.throwIfAborted();
       response = await this.#options.fetch(request.url, {
@@ -112,7 +113,11 @@ export class Transport {
         signal,
         ...(body === undefined ? {} : { body }),
       });
-      text = await response.text();
+      ({ text, broken } = await readText(response));
+      // The envelope of a long call that failed after its status, in place of the end of the body.
+      if (text.startsWith(' ') && envelopeOf(text) !== undefined)
+        return refused(what, response, text, reads || notes.repeatable === true);
+      if (broken !== undefined) throw broken;
     } catch (error) {
       if (!signal.aborted) return lost(what, error, reads, notes);
       if (signal.reason instanceof BerthError && !reads) throw lost(what, signal.reason, false, notes);
@@ -127,12 +132,26 @@ export class Transport {
       // A proxy or captive portal may respond with 200 too.
       if (text !== '' && !/\bjson\b/.test(response.headers.get('content-type') ?? ''))
         return somethingElse(what, response.status);
-      // A long call fails after its status: the envelope follows the spaces of its keep-alive.
-      if (text.startsWith(' ') && envelopeOf(text) !== undefined)
-        return refused(what, response, text, reads || notes.repeatable === true);
       return new Response(text, { status: response.status, headers: response.headers });
     }
     return refused(what, response, text, reads || notes.repeatable === true);
+  }
+}
+
+/** The body, or the part before the failure `broken`. */
+async function readText({ body }: Response): Promise<{ text: string; broken?: unknown }> {
+  if (body === null) return { text: '' };
+  const decoder = new TextDecoder();
+  const reader = body.getReader();
+  let text = '';
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return { text: text + decoder.decode() };
+      text += decoder.decode(value, { stream: true });
+    }
+  } catch (broken) {
+    return { text, broken };
   }
 }
 

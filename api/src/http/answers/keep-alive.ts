@@ -1,6 +1,7 @@
 // Keeps the connection of a long call alive: sends the headers, then a space per interval, then the
-// JSON (leading white space is valid JSON). A later failure cannot change the status: the body is
-// then the error envelope.
+// JSON (leading white space is valid JSON). A later failure cannot change the status. The connection
+// then breaks before the end of the body, so that every HTTP client fails; the error envelope before
+// it is for clients that read it all the same.
 import type { FastifyReply } from 'fastify';
 import type { RouteResponse } from '../../call/call-route.ts';
 
@@ -28,16 +29,20 @@ export class KeepAlive {
   }
 
   /** Ends a response that has begun; returns false when nothing was sent yet. */
-  end({ body }: RouteResponse): boolean {
-    return this.endWith(() => JSON.stringify(body));
+  end({ status, body }: RouteResponse): boolean {
+    return this.endWith(() => JSON.stringify(body), status === this.#status);
   }
 
-  /** The same with the text of the body. */
-  endWith(text: () => string): boolean {
+  /** The same with the text of the body; `whole` is false for that of a failure. */
+  endWith(text: () => string, whole = true): boolean {
     clearTimeout(this.#headers);
     clearInterval(this.#spaces);
     if (this.#spaces === undefined) return false;
-    this.#reply.raw.end(text());
+    const { raw } = this.#reply;
+    if (whole) raw.end(text());
+    // Without chunks the end of the connection is the end of the body, unless it is a reset.
+    else if (raw.req.httpVersion === '1.0') raw.socket?.resetAndDestroy();
+    else raw.write(text(), () => raw.destroy());
     return true;
   }
 

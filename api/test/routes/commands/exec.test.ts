@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { once } from 'node:events';
+import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
 import { EXEC_LIMITS } from '@berth/contract/route/limits.ts';
 import { guestExecRequest } from '@berth/protocol/calls/exec.ts';
@@ -156,15 +157,40 @@ test('a slow command gets early headers, white space while it runs, and then a J
   assert.deepEqual(JSON.parse(text), RESULT);
 });
 
-test('a slow failed command ends in the error envelope', async () => {
+test('a slow failed command breaks the connection after the error envelope', async () => {
   const finish = Promise.withResolvers<never>();
   api.front.exec = () => finish.promise;
   const { response, body } = await execRaw();
   assert.equal(response.statusCode, 200);
   finish.reject(new ExecRefusal('guest_unreachable', 'no'));
   const { text, whole } = await body;
-  assert.equal(whole, true);
+  assert.equal(whole, false);
+  assert.match(text, /^ +{/);
   assert.equal(JSON.parse(text).error.code, 'sandbox_unreachable');
+});
+
+test('a plain fetch and a client of HTTP/1.0 cannot take a slow failed command for a success', async () => {
+  let finish = Promise.withResolvers<never>();
+  api.front.exec = () => finish.promise;
+  const url = `${api.url}/v1/sandboxes/${sandboxId}/exec`;
+  const headers = { authorization: `Bearer ${api.token}`, 'content-type': 'application/json' };
+  const body = '{"command":"slow"}';
+  const response = await fetch(url, { method: 'POST', headers, body });
+  assert.equal(response.status, 200);
+  finish.reject(new ExecRefusal('guest_unreachable', 'no'));
+  await assert.rejects(response.json(), /terminated/);
+
+  finish = Promise.withResolvers();
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  const lines = Object.entries({ ...headers, 'content-length': body.length }).map(
+    ([name, value]) => `${name}: ${value}`,
+  );
+  socket.write(`POST ${new URL(url).pathname} HTTP/1.0\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
+  const [head] = (await once(socket, 'data')) as [Buffer];
+  assert.match(head.toString(), /^HTTP\/1\.1 200 OK\r\n/);
+  const failed = once(socket.resume(), 'end');
+  finish.reject(new ExecRefusal('guest_unreachable', 'no'));
+  await assert.rejects(failed, { code: 'ECONNRESET' });
 });
 
 test('a caller that declares its wait gets the real status of a slow failed command', async () => {
