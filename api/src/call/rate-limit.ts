@@ -147,9 +147,13 @@ export class FailedAuthentications {
     this.#maxGood = options.maxBuckets ?? MAX_BUCKETS;
   }
 
-  /** Counts a request whose credential is malformed. Throws `rate_limited` over the limit. */
+  /**
+   * Counts a request whose credential is missing or malformed, apart from guesses: it costs no
+   * query, and any web page can send it in its visitors' browsers. Throws `rate_limited` over the
+   * limit.
+   */
   count(address: string): void {
-    this.#try(addressBlock(address));
+    this.#try(`malformed ${addressBlock(address)}`);
   }
 
   /** Holder of the places of this credential: the address, unless the credential was valid. */

@@ -68,21 +68,23 @@ export interface Visit extends PreviewCredentials {
 }
 
 /**
- * `signal` aborts the wait for a wake. `enter` counts an anonymous visitor, and returns a refusal
- * beyond the limits.
+ * `signal` aborts the wait for a wake. `enter` counts an anonymous visitor of a preview's owner, and
+ * returns a refusal beyond the limits.
  */
 export async function admit(
   runtime: PreviewRuntime,
   visit: Visit,
   signal: () => AbortSignal,
-  enter: () => Refusal | undefined,
+  enter: (owner: string) => Refusal | undefined,
 ): Promise<Admission> {
   const { context, accessCache, pools } = runtime;
   const { apiKey, address } = visit;
   const open = (): ReturnType<typeof openPreview> => openPreview(accessCache, visit);
   const opened = apiKey === undefined || apiKey === null ? await open() : await guarded(runtime, address, apiKey, open);
+  // Before the count: a page can repeat it in its visitors' browsers.
+  if (visit.isFramed && 'access' in opened && !opened.access.embeddable) return { refusal: CROSS_ORIGIN };
   const isMember = 'access' in opened && opened.access.link.kind !== 'public';
-  const excess = isMember ? undefined : enter();
+  const excess = isMember ? undefined : enter(ownerOf(opened, visit));
   if (excess !== undefined) return { refusal: excess };
   if ('refusal' in opened) {
     const { refusal } = opened;
@@ -91,13 +93,21 @@ export async function admit(
       : { signInAt: signInUrl(refusal, visit.target) };
   }
   const { access } = opened;
-  if (visit.isFramed && !access.embeddable) return { refusal: CROSS_ORIGIN };
   const pool = poolOf(pools, access.sandbox);
   if (pool !== undefined && performance.now() - pool.notedAtMs < RECORDED_WITHIN_MS)
     return { admitted: { access, pool } };
   // The row was cached for up to a second; the sandbox may have been woken since.
   const sandbox = isAwake(access.sandbox.status) ? access.sandbox : await reread(context, access.sandbox);
   return await admitAwake(runtime, access, sandbox, signal);
+}
+
+/**
+ * Owner of the preview, for the limits of an address: its org; for a redirect to the sign-in, which
+ * does not look the org up, its sandbox. All visitors without a valid link count together.
+ */
+function ownerOf(opened: Awaited<ReturnType<typeof openPreview>>, { sandboxId }: Visit): string {
+  if ('access' in opened) return opened.access.orgId;
+  return typeof opened.refusal === 'string' ? '' : sandboxId;
 }
 
 /** Limits the look-ups of invalid API keys per address, together with those of the API. */

@@ -98,7 +98,7 @@ export class PreviewRequest {
       this.#runtime,
       visit,
       () => this.#untilClosed(),
-      () => this.#enter(from),
+      (owner) => this.#enter(from, owner),
     );
     const admitted = this.#apply(admission);
     if (admitted === undefined) return undefined;
@@ -177,8 +177,8 @@ export class PreviewRequest {
     this.#leave = undefined;
   }
 
-  #enter(address: string): Refusal | undefined {
-    const entered = this.#runtime.visitors.enter(address);
+  #enter(address: string, owner: string): Refusal | undefined {
+    const entered = this.#runtime.visitors.enter(address, owner);
     if ('refusal' in entered) return entered.refusal;
     this.#leave = entered.leave;
     // It may have closed during the access decision.

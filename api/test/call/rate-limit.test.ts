@@ -184,6 +184,13 @@ for (const [what, presented] of [
   });
 }
 
+test('requests without a token, as pages send them, lock no credential at the address out', async () => {
+  const from = '203.0.113.6';
+  for (let call = 0; call <= LIMIT; call += 1) await me(null, from);
+  assertLimited(await me(null, from), 10);
+  assert.equal((await me(await api.makeKey({}), from)).status, 200);
+});
+
 test('concurrent guesses reach the database up to the limit and then never', async () => {
   const from = '203.0.113.1';
   const answers = await Promise.all(Array.from({ length: 5 * LIMIT }, () => me(newToken('api_key'), from)));

@@ -1,5 +1,5 @@
-// Limits of the anonymous visitors of an address: requests, and what they have open. Members and
-// other addresses are not affected.
+// Limits of the anonymous visitors of an address: requests, and what they have open. Members, other
+// addresses and previews of other orgs are not affected.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -9,7 +9,9 @@ import { cookieValue } from '../../src/services/previews/token.ts';
 import { untilTrue } from '../../../os/test/until.ts';
 import { startPreview, type Answer, type PreviewWorld } from './world.ts';
 
-const CONNECTIONS = 4;
+/** Limit of an address, and the share of an org that is alone there. */
+const CONNECTIONS = 8;
+const SHARE = 4;
 
 let world: PreviewWorld;
 let held: ServerResponse[];
@@ -39,9 +41,11 @@ interface Body {
 }
 
 /** A response that does not end; returns what closes it. */
-async function openStream(address: string): Promise<() => void> {
-  const { request, answer } = await world.begin('/events', {
-    headers: { cookie: await world.cookie(), ...from(address) },
+async function openStream(address: string, link?: { host: string; token: string }): Promise<() => void> {
+  const path = link === undefined ? '/events' : `/events?token=${link.token}`;
+  const { request, answer } = await world.begin(path, {
+    headers: { ...(link === undefined ? { cookie: await world.cookie() } : {}), ...from(address) },
+    ...(link === undefined ? {} : { host: link.host }),
   });
   request.on('error', () => undefined);
   request.end();
@@ -50,10 +54,13 @@ async function openStream(address: string): Promise<() => void> {
 }
 
 test('an address has a limit of open streams; closed ones make room, other addresses have their own', async () => {
-  const close = await Promise.all(Array.from({ length: CONNECTIONS }, () => openStream('198.51.100.7')));
+  const close = await Promise.all(Array.from({ length: SHARE }, () => openStream('198.51.100.7')));
   const refused = await world.visit('/', { headers: from('198.51.100.7') });
   assert.deepEqual(codeOf(refused), [429, 'too_many_connections']);
-  assert.match(refused.text, /limit of 4 for an address without a member \(BERTH_VISITOR_CONNECTIONS\)/);
+  assert.match(
+    refused.text,
+    /limit of 8 for an address without a member \(of which an org takes at most half .* leave\) \(BERTH_VISITOR_CONNECTIONS\)/,
+  );
   assert.equal(refused.headers['retry-after'], '3');
   assert.equal((await world.visit('/', { headers: from('198.51.100.8') })).text, 'app');
 
@@ -92,9 +99,74 @@ test('a member is not counted, and is let in beside visitors at the limit', asyn
     { sandboxId, port: 3000 },
   );
   const cookie = `berth_preview=${api.secret(value, 'the cookie of a member')}`;
-  const close = await Promise.all(Array.from({ length: CONNECTIONS }, () => openStream('198.51.100.9')));
-  for (let count = 0; count < 2 * CONNECTIONS; count += 1)
+  const close = await Promise.all(Array.from({ length: SHARE }, () => openStream('198.51.100.9')));
+  for (let count = 0; count < CONNECTIONS; count += 1)
     assert.equal((await world.visit('/', { headers: { cookie, ...from('198.51.100.9') } })).text, 'app');
+  close.forEach((one) => one());
+});
+
+test('no org shuts an address out of the previews of another, by streams or requests', async () => {
+  const { api } = world;
+  const address = '198.51.100.10';
+  const hostile = await api.makeOrg();
+  const { id } = await api.makeSandbox('ready', { org_id: hostile.orgId, project_id: hostile.projectId });
+  const { stream } = api.front;
+  api.front.stream = (_vmId, target) => stream(world.sandboxId, target);
+  const made = await api.call('POST', `/v1/sandboxes/${id}/previews`, {
+    token: hostile.token,
+    body: { port: 3000, audience: 'public' },
+  });
+  const { host, searchParams } = new URL(made.body.preview.url);
+  const link = { host, token: api.secret(searchParams.get('token') ?? '', 'a token of a preview link') };
+  const close = await Promise.all(Array.from({ length: SHARE }, () => openStream(address, link)));
+  try {
+    const refused = await world.ask(`/?token=${link.token}`, { host, headers: from(address) });
+    assert.deepEqual(codeOf(refused), [429, 'too_many_connections']);
+    assert.equal((await world.visit('/', { headers: from(address) })).text, 'app');
+  } finally {
+    close.forEach((one) => one());
+    api.front.stream = stream;
+  }
+
+  const visitors = new Visitors({ connections: CONNECTIONS, requestsPerMinute: 30 }, () => 0);
+  const visit = (owner: string): string => {
+    const entered = visitors.enter(address, owner);
+    if (!('leave' in entered)) return entered.refusal.code;
+    entered.leave();
+    return 'in';
+  };
+  for (const owner of ['org_a', '']) {
+    for (let count = 0; count < 30; count += 1) assert.equal(visit(owner), 'in');
+    assert.equal(visit(owner), 'rate_limited');
+  }
+  assert.equal(visit('org_b'), 'in');
+});
+
+test('the orgs at an address together have its limit, and each takes half of what the others leave', () => {
+  const visitors = new Visitors({ connections: CONNECTIONS, requestsPerMinute: 30 }, () => 0);
+  const leave: (() => void)[] = [];
+  const takeAll = (owner: string): [count: number, message: string] => {
+    for (let count = 0; ; count += 1) {
+      const entered = visitors.enter('198.51.100.1', owner);
+      if ('refusal' in entered) return [count, entered.refusal.message];
+      leave.push(entered.leave);
+    }
+  };
+  assert.deepEqual(
+    ['a', 'b', 'c', 'd'].map((owner) => takeAll(owner)[0]),
+    [4, 2, 1, 1],
+  );
+  assert.match(takeAll('e')[1], /limit of 8 for an address without a member \(BERTH_VISITOR_CONNECTIONS\)/);
+  leave.forEach((one) => one());
+  assert.equal(takeAll('e')[0], 4);
+});
+
+test('frames that the link forbids are refused uncounted: any page can repeat them', async () => {
+  const address = '198.51.100.11';
+  const close = await Promise.all(Array.from({ length: SHARE }, () => openStream(address)));
+  const framed = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' };
+  const refused = await world.visit('/', { headers: { ...framed, ...from(address) } });
+  assert.deepEqual(codeOf(refused), [403, 'preview_cross_origin']);
   close.forEach((one) => one());
 });
 
@@ -102,7 +174,7 @@ test('requests of an address are limited per minute, refused ones included; Retr
   let nowMs = 0;
   const visitors = new Visitors({ connections: 2, requestsPerMinute: 30 }, () => nowMs);
   const visit = (address: string): unknown => {
-    const entered = visitors.enter(address);
+    const entered = visitors.enter(address, 'org_a');
     if ('leave' in entered) entered.leave();
     else return [entered.refusal.code, entered.refusal.retryAfterSeconds, entered.refusal.message];
     return 'in';
@@ -130,9 +202,11 @@ test('requests without a valid link, and redirects to the sign-in, count too', a
     const { pathname, search } = new URL(made.body.preview.url);
     strict.api.secret(new URLSearchParams(search).get('token') ?? '', 'a token of a team link');
     const html = { headers: { accept: 'text/html' } };
-    assert.equal((await strict.ask(pathname + search, html)).status, 303);
+    // Each sandbox has its own redirects; all visitors without a valid link count together.
+    for (let count = 0; count < 3; count += 1) assert.equal((await strict.ask(pathname + search, html)).status, 303);
     assert.equal((await strict.ask('/')).status, 401);
     assert.equal((await strict.ask('/?token=bpt_none')).status, 403);
+    assert.equal((await strict.ask('/', { host: strict.host.replace('3000', '3001') })).status, 401);
     assert.deepEqual(codeOf(await strict.ask('/')), [429, 'rate_limited']);
     const page = await strict.ask(pathname + search, html);
     assert.equal(page.status, 429);
