@@ -68,8 +68,8 @@ export interface Visit extends PreviewCredentials {
 }
 
 /**
- * `signal` aborts the wait for a wake. `enter` counts an anonymous visitor of a preview's owner, and
- * returns a refusal beyond the limits.
+ * `signal` aborts the wait for a wake. `enter` counts an anonymous visitor of a preview's owner,
+ * and returns a refusal beyond the limits.
  */
 export async function admit(
   runtime: PreviewRuntime,

@@ -29,7 +29,23 @@ const NOT_FROM_CLIENTS: ReadonlySet<string> = new Set([
   'http2-settings',
   'x-real-ip',
 ]);
-const NOT_FROM_APPS: ReadonlySet<string> = new Set([...HOP_BY_HOP, LENGTH]);
+/** Removed from responses: they address the connection or the proxies before it, not the page. */
+const NOT_FROM_APPS: ReadonlySet<string> = new Set([
+  ...HOP_BY_HOP,
+  LENGTH,
+  // An endpoint, of which the app has none.
+  'alt-svc',
+  // Reports to the app URLs with tokens that it does not see.
+  'nel',
+  // nginx, Apache, lighttpd and Perlbal would send another file or address instead.
+  'x-accel-redirect',
+  'x-sendfile',
+  'x-lighttpd-send-file',
+  'x-reproxy-url',
+]);
+const CLEAR_SITE_DATA = 'clear-site-data';
+/** Directives for the preview's own origin. `cookies` would clear those of its siblings too. */
+const OWN_SITE_DATA = ['"cache"', '"storage"'] as const;
 /** Addresses the message: naming it in `Connection` does not remove it. */
 const NEVER_HOP_BY_HOP = 'host';
 const OURS = 'x-berth-';
@@ -38,7 +54,10 @@ const FORWARDED = 'x-forwarded-';
 export interface CookieRules {
   /** Name of the preview cookie, which apps neither receive nor set. */
   name: string;
-  /** Apps receive only cookies that are proven to be their own (rules/previews/app-cookies.ts). */
+  /**
+   * Previews share a site: apps receive only cookies that are proven to be their own
+   * (rules/previews/app-cookies.ts), and clear none.
+   */
   proven: boolean;
 }
 
@@ -104,6 +123,11 @@ export function responseHeaders(
     // The added cookie is for this client alone.
     headers['cache-control'] = 'no-store';
   }
+  if (cookieRules.proven && headers[CLEAR_SITE_DATA] !== undefined) {
+    const own = ownSiteData(String(headers[CLEAR_SITE_DATA]));
+    if (own === '') delete headers[CLEAR_SITE_DATA];
+    else headers[CLEAR_SITE_DATA] = own;
+  }
   if (cookies.length > 0) headers['set-cookie'] = cookies;
   else delete headers['set-cookie'];
   if (given[LENGTH] !== undefined) headers[LENGTH] = given[LENGTH];
@@ -122,6 +146,12 @@ function appsCookies(cookie: string, { name: cookieName, proven }: CookieRules):
     ? [pair, ...attributes.filter((attribute) => !isDomain(attribute))].join(';')
     : cookie;
   return proven ? proveCookie(own) : [own];
+}
+
+/** A `Clear-Site-Data` of an app, limited to its own origin. */
+function ownSiteData(value: string): string {
+  const given = new Set(value.split(',').map((directive) => directive.trim()));
+  return OWN_SITE_DATA.filter((directive) => given.has(directive) || given.has('"*"')).join(', ');
 }
 
 function isDomain(attribute: string): boolean {

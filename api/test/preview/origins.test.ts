@@ -178,6 +178,46 @@ test('an embeddable link allows frames of other origins, and nothing else', asyn
   }
 });
 
+test('an app clears data of its own origin only, unless every preview is a site of its own', async () => {
+  for (const [given, expected] of [
+    ['"cookies"', undefined],
+    ['"executionContexts"', undefined],
+    ['"cache", "cookies", "storage", "executionContexts"', '"cache", "storage"'],
+    ['"*"', '"cache", "storage"'],
+    ['"storage"', '"storage"'],
+    ['"future"', undefined],
+  ] as const) {
+    respond = (response) => void response.writeHead(200, { 'clear-site-data': given }).end('app');
+    assert.equal((await secure.visit('/')).headers['clear-site-data'], expected, given);
+    assert.equal((await world.visit('/')).headers['clear-site-data'], given, 'BERTH_PREVIEW_COOKIES=all');
+  }
+});
+
+test('headers for the connection or the operator’s proxies are removed; those for the origin pass', async () => {
+  const removed = {
+    'alt-svc': 'h3="other.example.test:443"',
+    nel: '{"report_to":"app","max_age":86400,"include_subdomains":true,"success_fraction":1}',
+    'x-accel-redirect': '/internal/secret',
+    'x-sendfile': '/etc/passwd',
+    'x-lighttpd-send-file': '/etc/passwd',
+    'x-reproxy-url': 'http://127.0.0.1/',
+    'proxy-authenticate': 'Basic',
+  };
+  const kept = {
+    'strict-transport-security': 'max-age=86400; includeSubDomains',
+    'service-worker-allowed': '/',
+    'report-to': '{"group":"app","max_age":86400,"endpoints":[{"url":"https://example.test/"}]}',
+    'reporting-endpoints': 'app="https://example.test/"',
+    'accept-ch': 'DPR',
+    link: '<https://example.test>; rel=preconnect',
+    'x-accel-buffering': 'no',
+  };
+  respond = (response) => void response.writeHead(200, { ...removed, ...kept }).end('app');
+  const { headers } = await secure.visit('/');
+  for (const name of Object.keys(removed)) assert.equal(headers[name], undefined, name);
+  for (const [name, value] of Object.entries(kept)) assert.equal(headers[name], value, name);
+});
+
 test('over https an app receives only its own cookies', async () => {
   respond = (response) =>
     void response

@@ -224,7 +224,7 @@ test('HEAD, ranges, 204, 304 and redirects are proxied unchanged', async () => {
       case '/same':
         return void response.writeHead(304, { etag: '"e"' }).end();
       case '/there':
-        return void response.writeHead(302, { location: 'http://localhost:3000/x' }).end();
+        return void response.writeHead(302, { location: 'https://example.com/x' }).end();
       default:
         if (request.headers.range !== undefined)
           return void response.writeHead(206, { 'content-range': 'bytes 1-2/5', 'content-length': 2 }).end('el');
@@ -244,7 +244,7 @@ test('HEAD, ranges, 204, 304 and redirects are proxied unchanged', async () => {
   );
   const same = await world.visit('/same', { headers: { 'if-none-match': '"e"' } });
   assert.deepEqual([same.status, same.headers.etag, same.text], [304, '"e"', '']);
-  assert.equal((await world.visit('/there')).headers.location, 'http://localhost:3000/x');
+  assert.equal((await world.visit('/there')).headers.location, 'https://example.com/x');
 });
 
 test('trailers of a response are proxied', async () => {

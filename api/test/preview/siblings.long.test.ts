@@ -90,6 +90,7 @@ async function setStage(previewUrl: string): Promise<Stage> {
     createServer(victimApp),
     createServer((request, response) => {
       asked.push({ app: 'hostile', request: request.url ?? '', cookie: request.headers.cookie });
+      if (request.url === '/clear') response.setHeader('clear-site-data', '"cookies", "storage", "cache", "*"');
       response.writeHead(200, { 'content-type': 'text/html' }).end(ATTACKS);
     }),
   ] as const;
@@ -229,6 +230,26 @@ for (const kind of ['one site', 'a site each'] as const) {
       await context.close();
     });
   }
+
+  test(`a preview that clears its site's data leaves the cookies of another (${kind})`, async () => {
+    const stage = stages[kind];
+    const [, sandboxId, org] = stage.hostile[0] ?? assert.fail();
+    const { context, page } = await visitor(stage);
+    const victim = await stage.link(stage.victim);
+    await goTo(page, victim.href);
+    const namesOf = async (): Promise<string[]> =>
+      (await context.cookies(victim.origin)).map(({ name }) => name).toSorted();
+    const names = await namesOf();
+    assert.ok(names.some((name) => name.endsWith('berth_preview')) && names.includes('theme'), names.join());
+    const hostile = await stage.link(sandboxId, org);
+    hostile.pathname = '/clear';
+    const answer = await goTo(page, hostile.href);
+    assert.match((await answer?.allHeaders())?.['clear-site-data'] ?? '', /"storage"/);
+    assert.deepEqual(await namesOf(), names);
+    await goTo(page, `${victim.origin}/after`);
+    assert.equal(await page.title(), SECRET);
+    await context.close();
+  });
 
   test(`a link with a token opens from a sibling, and has no opener (${kind})`, async () => {
     const stage = stages[kind];

@@ -53,7 +53,10 @@ export class ChaosClient {
     try {
       const answer = await call(this.caller, route.method, path + (question.query ?? ''), question.body, {
         // Holds the status of a long command until its end.
-        headers: { ...(route.keepsAlive === true ? { prefer: `wait=${PREFERRED_WAIT_SECONDS.max}` } : {}), ...question.headers },
+        headers: {
+          ...(route.keepsAlive === true ? { prefer: `wait=${PREFERRED_WAIT_SECONDS.max}` } : {}),
+          ...question.headers,
+        },
         signal: AbortSignal.timeout(ANSWER_DEADLINE_MS),
       });
       const times = { sentMs, receivedMs: Date.now() };

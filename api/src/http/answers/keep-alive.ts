@@ -1,7 +1,7 @@
 // Keeps the connection of a long call alive: sends the headers, then a space per interval, then the
-// JSON (leading white space is valid JSON). A later failure cannot change the status. The connection
-// then breaks before the end of the body, so that every HTTP client fails; the error envelope before
-// it is for clients that read it all the same.
+// JSON (leading white space is valid JSON). A later failure cannot change the status. The
+// connection then breaks before the end of the body, so that every HTTP client fails; the error
+// envelope before it is for clients that read it all the same.
 import type { FastifyReply } from 'fastify';
 import type { RouteResponse } from '../../call/call-route.ts';
 

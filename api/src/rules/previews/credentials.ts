@@ -45,7 +45,7 @@ export function withToken(target: string, token: string): string {
   return `${bare}${bare.includes('?') ? '&' : '?'}${PREVIEW_TOKEN_PARAMETER}=${token}`;
 }
 
-/** Like {@link withToken}, in a redirect that sets the cookie: shows whether the visitor keeps it. */
+/** {@link withToken} for a redirect that sets the cookie: shows whether the visitor keeps it. */
 export function askingForCookie(target: string, token: string): string {
   return `${withToken(target, token)}&${PREVIEW_TOKEN_PARAMETER}=${ASKED_FOR_COOKIE}`;
 }

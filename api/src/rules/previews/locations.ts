@@ -15,7 +15,7 @@ export interface OwnPlace {
   port: number;
 }
 
-/** A URL at the app's own port of a loopback address, moved to the preview. Others are unchanged. */
+/** Moves a URL at the app's port of a loopback address to the preview. Others are unchanged. */
 export function publicLocation(location: string, { origin, port }: OwnPlace): string {
   const [own, scheme, given] = LOOPBACK.exec(location) ?? [];
   if (own === undefined) return location;
