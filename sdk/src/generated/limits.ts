@@ -242,8 +242,9 @@ export const PREVIEW_PROXY = {
 
 /**
  * Default limits of an address that visits previews without being a member, per API replica:
- * requests, and requests in flight with open streams and WebSockets. A page of a development server
- * takes hundreds of requests. The connections are fewer than those of a sandbox.
+ * requests to the previews of each org, and requests in flight with open streams and WebSockets, of
+ * which an org takes at most half of those that others leave. A page of a development server takes
+ * hundreds of requests. The connections are fewer than those of a sandbox.
  */
 export const PREVIEW_VISITORS = { requestsPerMinute: 6_000, connections: 128 } as const;
 
