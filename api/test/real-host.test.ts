@@ -13,6 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { execResult } from '@berth/contract/commands/exec.ts';
 import { startPostgres, type TestPostgres } from './world/database.ts';
+import { deadlineOf } from '../../os/test/until.ts';
 
 const run = promisify(execFile);
 const program = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
@@ -163,7 +164,7 @@ test('a sandbox grows live, sleeps with its processes and files, and resumes', a
   await run('(while :; do date +%s%N > beat; sleep 0.1; done) > /dev/null 2>&1 & echo $! > pid; echo kept > file');
 
   assert.equal((await send(`/v1/sandboxes/${id}/resize`, { vcpu: 2, memoryGb: 2 })).status, 200);
-  const deadline = Date.now() + 30_000;
+  const deadline = Date.now() + deadlineOf(30_000);
   let grown = await settled();
   while (grown['allocated_vcpu'] !== 2) {
     assert.ok(Date.now() < deadline, JSON.stringify(grown));

@@ -11,12 +11,14 @@ import { after, before, test } from 'node:test';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { ensureConsole } from '../build/build.ts';
 import { builtConsole } from './built.ts';
+import { deadlineOf } from '../../os/test/until.ts';
 
 const PROGRAM = join(import.meta.dirname, 'build-process.ts');
-const signal = AbortSignal.timeout(240_000);
+let signal: AbortSignal;
 let cacheFolder: string;
 
 before(async () => {
+  signal = AbortSignal.timeout(deadlineOf(240_000));
   cacheFolder = await mkdtemp(join(tmpdir(), 'berth-console-'));
 });
 after(() => rm(cacheFolder, { recursive: true }));

@@ -11,6 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { guestExecResult, type GuestExecResult } from '@berth/protocol/calls/exec.ts';
 import type { GuestIdentity, GuestWake } from '@berth/protocol/calls/identity.ts';
 import { bundleGuestDaemon, GUEST_NODE_FLAGS } from '../src/bundle.ts';
+import { deadlineOf } from '../../os/test/until.ts';
 
 const FIRST_TEST_UID = 10_000_000;
 /** As root, commands of each test file have their own uid, also beside other files. */
@@ -183,9 +184,9 @@ export async function startDaemon(
   return daemon;
 }
 
-/** Waits for a condition; throws after 30 s. */
+/** Waits for a condition; throws after 30 s of an idle computer. */
 export async function until(what: string, condition: () => Promise<boolean> | boolean): Promise<void> {
-  const deadline = performance.now() + 30_000;
+  const deadline = performance.now() + deadlineOf(30_000);
   while (!(await condition())) {
     if (performance.now() > deadline) throw new Error(`waited 30 s in vain until ${what}`);
 

@@ -12,15 +12,17 @@ import {
   openImage,
   type ImageRecord,
 } from '../src/image-folder.ts';
+import { deadlineOf } from '../../os/test/until.ts';
 
 const ID = '0123456789abcdef01234567';
 const HASH = 'ab'.repeat(32);
 
 describe('an image folder', () => {
   let folder: string;
-  const signal = AbortSignal.timeout(60_000);
+  let signal: AbortSignal;
 
   beforeEach(async () => {
+    signal = AbortSignal.timeout(deadlineOf(60_000));
     folder = await mkdtemp(join(tmpdir(), 'berth-image-'));
     for (const name of IMAGE_FILES) await writeFile(join(folder, name), `content of ${name}`);
     await truncate(join(folder, 'root.ext4'), 2 ** 30);

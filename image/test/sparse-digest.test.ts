@@ -2,16 +2,20 @@ import assert from 'node:assert/strict';
 import { mkdtemp, open, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { after, before, beforeEach, describe, it } from 'node:test';
 import { sparseSha256 } from '../src/sparse-digest.ts';
+import { deadlineOf } from '../../os/test/until.ts';
 
 const GIB = 2 ** 30;
 
 describe('the digest of a sparse file', () => {
   let folder: string;
-  const signal = AbortSignal.timeout(60_000);
+  let signal: AbortSignal;
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'berth-sparse-'));
+  });
+  beforeEach(() => {
+    signal = AbortSignal.timeout(deadlineOf(60_000));
   });
   after(() => rm(folder, { recursive: true }));
 

@@ -295,7 +295,8 @@ describe('operations that are not available', () => {
       );
     }
     assert.equal((await run('log', session.id)).code, 0);
-    assert.deepEqual(await run('recover', session.id), { code: 0, stdout: `${session.id} ready\n`, stderr: '' });
+    const recovered = await run('recover', session.id);
+    assert.deepEqual([recovered.code, recovered.stdout], [0, `${session.id} ready\n`]);
     assert.equal((await run('recover', session.id)).stdout, `${session.id} ready\n`);
     assert.equal((await run('send', session.id, 'say x', '--wait')).stdout, 'x\n');
   });

@@ -9,15 +9,14 @@ import type { Slot } from '../../src/network/slots/slot.ts';
 import { startServer } from './namespace-server.ts';
 import type { NamespaceServer } from './namespace-server.ts';
 import { ip } from './uplink.ts';
+import { deadlineOf } from '../../../os/test/until.ts';
 
 export interface GuestStandIn {
   namespacePath: string;
   /** The guest's service, on the guest daemon's port and on 80. */
   server: NamespaceServer;
-  /** Sends a raw frame into the slot's TAP. */
-  send(frame: Buffer): Promise<void>;
-  /** Sends the frame many times, without a pause. */
-  sendTimes(frame: Buffer, times: number): Promise<void>;
+  /** Sends raw frames into the slot's TAP, without a pause. */
+  send(...frames: Buffer[]): Promise<void>;
   /** Idempotent. */
   stop(): Promise<void>;
 }
@@ -90,10 +89,10 @@ export async function startGuest(slot: Slot, uid = slot.uid): Promise<GuestStand
   }
   const options = { name: `guest ${slot.number}`, httpPorts: [80, 987], udpPort: 9_999, dnsAddress: null, ipv6: true };
   const server = await startServer(namespacePath, options);
-  const send = async (frame: Buffer, times: number): Promise<void> => {
-    const deadline = AbortSignal.timeout(10_000);
-    carrier.stdin.write(`${frame.toString('hex')}\n`.repeat(times));
-    for (let said = 0; said < times * SENT.length;) {
+  const send = async (...frames: Buffer[]): Promise<void> => {
+    const deadline = AbortSignal.timeout(deadlineOf(10_000));
+    carrier.stdin.write(frames.map((frame) => `${frame.toString('hex')}\n`).join(''));
+    for (let said = 0; said < frames.length * SENT.length;) {
       const [data] = (await once(carrier.stdout, 'data', { signal: deadline })) as [Buffer];
       said += data.length;
     }
@@ -102,8 +101,7 @@ export async function startGuest(slot: Slot, uid = slot.uid): Promise<GuestStand
   return {
     namespacePath,
     server,
-    send: (frame) => send(frame, 1),
-    sendTimes: send,
+    send,
     async stop() {
       if (stopped) return;
       stopped = true;

@@ -13,6 +13,7 @@ import { hostState, only } from './slots/host-state.ts';
 import { enterPrivateHost } from '../vm/private-host.ts';
 import { probeFrom } from './probe.ts';
 import { ip, startUplink } from './uplink.ts';
+import { deadlineOf } from '../../../os/test/until.ts';
 
 enterPrivateHost();
 
@@ -87,7 +88,7 @@ test('the printed remedy against a dropping firewall works', async (context) => 
     upstreams,
   });
   await network.prepare();
-  const slot = await network.claim('sbx_one', AbortSignal.timeout(30_000));
+  const slot = await network.claim('sbx_one', AbortSignal.timeout(deadlineOf(30_000)));
   const guest = await startGuest(slot);
   // After a failure too: an open handle would keep this file from exiting.
   context.after(async () => {
@@ -125,7 +126,7 @@ test('slots of a deleted data folder are found, and removed once nothing runs in
   const claim = async (instanceId: string, dataFolder: string) => {
     const network = createNetwork({ instanceId, dataFolder, cidr: CIDR, idleSlots: 1, upstreams: { servers: [] } });
     await network.prepare();
-    const slot = await network.claim('sbx_one', AbortSignal.timeout(30_000));
+    const slot = await network.claim('sbx_one', AbortSignal.timeout(deadlineOf(30_000)));
     await network.close();
     return slot;
   };
@@ -187,7 +188,7 @@ test('slots below a folder are removed with their processes, and no others', asy
   const claim = async (instanceId: string, dataFolder: string) => {
     const network = createNetwork({ instanceId, dataFolder, cidr: CIDR, idleSlots: 1, upstreams: { servers: [] } });
     await network.prepare();
-    const slot = await network.claim('sbx_one', AbortSignal.timeout(30_000));
+    const slot = await network.claim('sbx_one', AbortSignal.timeout(deadlineOf(30_000)));
     await network.close();
     return slot;
   };

@@ -15,6 +15,7 @@ import { transitionSandbox } from '../../../src/services/sandboxes/transition.ts
 import { awakeForUse } from '../../../src/services/sandboxes/wake-on-use.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { ExecRefusal } from '../../world/exec-front.ts';
+import { deadlineOf } from '../../../../os/test/until.ts';
 
 const LONE: Plan = {
   ...SELF_HOSTED_PLAN,
@@ -85,7 +86,7 @@ async function settle(id: string, to: 'ready' | 'stopped', reason?: { code: stri
 
 /** Resolves once the sandbox has the status. */
 async function until(id: string, status: string): Promise<void> {
-  const deadline = AbortSignal.timeout(20_000);
+  const deadline = AbortSignal.timeout(deadlineOf(20_000));
   const watch = api.context.changes.watch(id);
   try {
     while ((await rowOf(id)).status !== status) {
@@ -137,7 +138,7 @@ test('without wakeOnUse a command during a sleep waits for it and is 409 without
       select from pg_stat_activity
       where wait_event_type = 'Lock' and query like '%last_active_at%' and datname = current_database()
     ) as waits`;
-  const deadline = AbortSignal.timeout(20_000);
+  const deadline = AbortSignal.timeout(deadlineOf(20_000));
   while ((await waits.execute(api.db)).rows[0]?.waits !== true) await delay(10, undefined, { signal: deadline });
   held.resolve();
   await sleeping;

@@ -7,6 +7,7 @@ import { FILE_LIMITS } from '@berth/contract/route/limits.ts';
 import { FILE_ERRORS, FILE_READ_BYTES, FILE_WRITE_BYTES, type FileErrorCode } from '@berth/protocol/files.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { ExecRefusal, type FileCall, type FileScript } from '../../world/exec-front.ts';
+import { deadlineOf } from '../../../../os/test/until.ts';
 
 let api: TestApi;
 let sandboxId: string;
@@ -312,7 +313,7 @@ test('a write whose caller disconnects is completed and recorded', async () => {
   // The API has noticed the disconnect after these.
   for (let other = 0; other < 3; other += 1) assert.equal((await api.call('GET', `/v1/sandboxes/${id}`)).status, 200);
   go.resolve();
-  const deadline = AbortSignal.timeout(20_000);
+  const deadline = AbortSignal.timeout(deadlineOf(20_000));
   const noted = (): Promise<unknown[]> =>
     api.db.selectFrom('activity').select('id').where('sandbox_id', '=', id).execute();
   while ((await noted()).length === 0) deadline.throwIfAborted();

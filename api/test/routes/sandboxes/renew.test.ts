@@ -9,6 +9,7 @@ import { expireSandbox } from '../../../src/services/sandboxes/expiry.ts';
 import type { NewSandbox, SandboxRow } from '../../../src/store/database/schema.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { lockWaiters } from '../../world/lock-waiters.ts';
+import { deadlineOf } from '../../../../os/test/until.ts';
 
 const TTL_SECONDS = 600;
 const SHORT: Plan = {
@@ -137,7 +138,7 @@ test('a renewal before the expiry keeps the sandbox; one that waits for the expi
   const answering = await api.db.transaction().execute(async (trx) => {
     await trx.selectFrom('sandbox').select('id').where('id', '=', lost.id).forUpdate().execute();
     const answer = renew(lost.id);
-    const deadline = Date.now() + 10_000;
+    const deadline = Date.now() + deadlineOf(10_000);
     while ((await lockWaiters(api.db)) === 0) assert.ok(Date.now() < deadline, 'the renewal does not wait for the row');
 
     await sql`update sandbox set status = 'destroying', epoch = epoch + 1 where id = ${lost.id}`.execute(trx);

@@ -8,7 +8,7 @@ import { insertProject } from '../../../src/store/orgs/projects.ts';
 import { startApi, type Answer, type TestApi, type TestOrg } from '../../world/api.ts';
 import { addRunning, addUsed, HOUR_MS, setSubscription } from '../../world/machine-time.ts';
 import { startInstance, type Instance } from '../../sign-in/client.ts';
-import { untilTrue } from '../../../../os/test/until.ts';
+import { deadlineOf, untilTrue } from '../../../../os/test/until.ts';
 
 const METERED: Plan = { ...SELF_HOSTED_PLAN, id: 'metered', name: 'Metered', includedMachineHours: 10 };
 
@@ -281,7 +281,7 @@ test('a cap reached during creates on two instances blocks all creates that begi
   await addRunning(api.db, org, id, new Date(reachedAt.getTime() - 10 * HOUR_MS));
   let refused = 0;
   const client = async (index: number): Promise<void> => {
-    for (const deadline = Date.now() + 30_000; refused < 20;) {
+    for (const deadline = Date.now() + deadlineOf(30_000); refused < 20;) {
       assert.ok(Date.now() < deadline);
       if ((await createAt(index)).status === 409) refused += 1;
     }

@@ -8,6 +8,7 @@ import { listHostsFree, upsertHost } from '../../../src/store/hosts/hosts.ts';
 import type { SandboxRow } from '../../../src/store/database/schema.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { lockWaiters } from '../../world/lock-waiters.ts';
+import { deadlineOf } from '../../../../os/test/until.ts';
 
 let api: TestApi;
 before(async () => {
@@ -72,7 +73,7 @@ test('concurrent creates that lock full hosts in opposite orders are refused wit
   await addHost('a', 1, 200, 500);
   await addHost('b', 1, 100, 500);
   const waiting = async (count: number): Promise<void> => {
-    for (const deadline = Date.now() + 10_000; ;) {
+    for (const deadline = Date.now() + deadlineOf(10_000); ;) {
       const waiters = await lockWaiters(api.db);
       if (waiters === count) return;
       assert.ok(Date.now() < deadline, `${waiters} creates wait, not ${count}`);

@@ -6,6 +6,7 @@ import { sandboxStatus, SANDBOX_STATES } from '@berth/contract/sandboxes/state.t
 import { trackActivity, recordActivity } from '../../../src/services/sandboxes/activity-signal.ts';
 import type { SandboxRow } from '../../../src/store/database/schema.ts';
 import { startApi, type TestApi } from '../../world/api.ts';
+import { deadlineOf } from '../../../../os/test/until.ts';
 
 let api: TestApi;
 before(async () => {
@@ -21,7 +22,7 @@ const write = (id: string, at: Date): Promise<unknown> =>
   api.db.updateTable('sandbox').set({ last_active_at: at }).where('id', '=', id).execute();
 
 async function untilAfter(id: string, at: Date): Promise<void> {
-  const deadline = AbortSignal.timeout(20_000);
+  const deadline = AbortSignal.timeout(deadlineOf(20_000));
   while ((await activeAt(id)) <= at) await delay(10, undefined, { signal: deadline });
 }
 

@@ -8,6 +8,7 @@ import { CRASH_POINTS } from '../../../src/workers/steps/crash-point.ts';
 import { pointsOf } from '../../../../os/test/crash-points.ts';
 import { Replica, type ReplicaRequest } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
+import { deadlineOf } from '../../../../os/test/until.ts';
 
 let world: World;
 before(async () => {
@@ -283,7 +284,7 @@ test('a replica killed at reap:gone while it destroys an unclaimed VM does not b
   world.host.addVm(second, 2, spec);
   const next = await startReplica();
   try {
-    const deadline = Date.now() + 15_000;
+    const deadline = Date.now() + deadlineOf(15_000);
     while (world.host.alive(first).length + world.host.alive(second).length > 0) {
       assert.ok(Date.now() < deadline, 'a machine that nobody claims was left');
       await delay(10);

@@ -11,6 +11,7 @@ import { pointsOf } from '../../../../os/test/crash-points.ts';
 import { rollUpAllUsage, rollUpOrgUsage } from '../../../src/workers/usage/rollup.ts';
 import { Replica } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
+import { deadlineOf } from '../../../../os/test/until.ts';
 
 let world: World;
 let orgId: string;
@@ -69,7 +70,7 @@ async function unrolled(): Promise<number> {
 }
 
 async function untilRolledUp(): Promise<void> {
-  const deadline = Date.now() + 30_000;
+  const deadline = Date.now() + deadlineOf(30_000);
   while ((await unrolled()) > 0) {
     assert.ok(Date.now() < deadline, `${await unrolled()} intervals are in no sum`);
     await delay(50);

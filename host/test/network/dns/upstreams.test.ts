@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Upstreams, nameServersOf } from '../../../src/network/dns/upstreams.ts';
+import { deadlineOf } from '../../../../os/test/until.ts';
 
 const addresses = (text: string) => nameServersOf(text).map((server) => server.address);
 
@@ -29,7 +30,7 @@ test('a changed file is read again, and the last servers are kept while it is mi
   const reported: unknown[] = [];
   const upstreams = new Upstreams({ file }, (error) => reported.push(error));
   const becomes = async (address: string | undefined) => {
-    const deadline = AbortSignal.timeout(10_000);
+    const deadline = AbortSignal.timeout(deadlineOf(10_000));
     while (upstreams.servers()[0]?.address !== address) await sleep(50, undefined, { signal: deadline });
   };
   assert.deepEqual(upstreams.servers(), []);
@@ -40,7 +41,7 @@ test('a changed file is read again, and the last servers are kept while it is mi
   renameSync(`${file}.new`, file);
   await becomes('10.0.0.2');
   rmSync(file);
-  const deadline = AbortSignal.timeout(10_000);
+  const deadline = AbortSignal.timeout(deadlineOf(10_000));
   while (reported.length < 2) {
     assert.equal(upstreams.servers()[0]?.address, '10.0.0.2');
     await sleep(50, undefined, { signal: deadline });

@@ -9,7 +9,7 @@ import { DriverError, type CreateVm, type DriverState, type RunningVm } from '..
 import { FakeDriver } from '../../../src/vm/fake/driver.ts';
 import { findMarked } from '../../../src/vm/fake/find.ts';
 import { OPEN_EGRESS } from '@berth/protocol/egress.ts';
-import { until } from '../../../../os/test/until.ts';
+import { deadlineOf, until } from '../../../../os/test/until.ts';
 import { isSame, killProcess } from '@berth/os/process-identity.ts';
 
 const instanceId = `test${process.pid}`;
@@ -40,7 +40,7 @@ async function prepared(t: TestContext, id = `sbx_${'a'.repeat(24)}`): Promise<M
     saveState: async (state) => {
       saved.push(structuredClone(state));
     },
-    signal: AbortSignal.timeout(60_000),
+    signal: AbortSignal.timeout(deadlineOf(60_000)),
   };
   return { driver, folder, saved, create: (changes) => driver.create({ ...vm, ...changes }) };
 }
@@ -130,7 +130,7 @@ open('/code/done', 'w').close()`;
   });
   const snapshotFolder = join(folder, '..', 'snapshot');
   await mkdir(snapshotFolder);
-  const signal = AbortSignal.timeout(60_000);
+  const signal = AbortSignal.timeout(deadlineOf(60_000));
   const spec = { vcpu: 1, memoryMib: 1_024, diskGib: 10 };
   const existing = { id: `sbx_${'a'.repeat(24)}`, folder, signal, snapshotFolder };
   const state = await driver.sleep({ ...existing, state: saved.at(-1) ?? {}, size: spec });
