@@ -11,7 +11,13 @@ import {
 import { createAgentSession, getAgentSession, listAgentSessions, recoverAgentSession } from './agents/sessions.ts';
 import { exportActivity, listActivity } from './activity/feed.ts';
 import { followActivity } from './activity/follow.ts';
-import { createAgentToken, listAgentTokens, revokeAgentToken } from './access/agent-tokens.ts';
+import {
+  createAgentToken,
+  listAgentTokens,
+  listOrgAgentTokens,
+  revokeAgentToken,
+  revokeOrgAgentToken,
+} from './access/agent-tokens.ts';
 import { createApiKey, listApiKeys, revokeApiKey } from './access/api-keys.ts';
 import { createCheckout, getSubscription, listPlans } from './billing/billing.ts';
 import { execInSandbox } from './commands/exec.ts';
@@ -65,6 +71,8 @@ const ALL = [
   listAgentTokens,
   createAgentToken,
   revokeAgentToken,
+  listOrgAgentTokens,
+  revokeOrgAgentToken,
   listSignIns,
   endSignIn,
   endOtherSignIns,

@@ -24,6 +24,7 @@ const TIES = {
   hostSandboxes: ID,
   invitations: ID,
   members: ID,
+  orgAgentTokens: ID,
   previews: ID,
   projects: ID,
   sandboxes: ID,

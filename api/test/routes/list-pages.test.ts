@@ -182,6 +182,27 @@ const LISTS: {
         })
         .execute(),
   },
+  orgAgentTokens: {
+    path: ({ orgId }) => `/v1/orgs/${orgId}/agent-tokens`,
+    key: 'id',
+    own: 0,
+    add: (place, at) =>
+      api.db
+        .insertInto('agent_token')
+        .values({
+          id: newId('agentToken'),
+          user_id: place.userId,
+          name: 't',
+          token_sha256: randomBytes(32),
+          token_prefix: 'bat_aaaaaa',
+          access: 'read_send',
+          can_approve: false,
+          can_wake: false,
+          created_at: at,
+          expires_at: sql<Date>`now() + interval '1 day'`,
+        })
+        .execute(),
+  },
 };
 
 type Name = keyof typeof LISTS;

@@ -168,14 +168,14 @@ function groupsOf(route: Route): Group[] {
     }));
   const here = (things: readonly Resource[]): Group['cases'] => casesOf(second, things, { orgId: own.orgId, ...below });
   return [
-    // Users belong to no org: a non-member is treated like an unknown user.
-    ...(second === 'userId'
+    // Users and their tokens belong to no org: a non-member is treated like an unknown user.
+    ...(second === 'userId' || second === 'tokenId'
       ? [
           {
             what: 'no member',
             inOwnOrg: true,
-            code: 'member_not_found' as const,
-            cases: here([...foreign.resources.userId, ...nothing]),
+            code: second === 'userId' ? ('member_not_found' as const) : ('agent_token_not_found' as const),
+            cases: here([...foreign.resources[second], ...nothing]),
           },
         ]
       : [

@@ -87,6 +87,13 @@ async function onOwnAgentToken({ api, caller }: Setting): Promise<{ params: { to
   return { params: { tokenId: id } };
 }
 
+/** A token of a member. */
+async function onMembersToken(setting: Setting): Promise<{ params: { orgId: string; tokenId: string } }> {
+  const { params } = await onMember(setting);
+  const { id } = await makeAgentTokenRow(setting.api.db, params);
+  return { params: { orgId: params.orgId, tokenId: id } };
+}
+
 async function onNewProject({ api, org }: Setting): Promise<{ params: { orgId: string; projectId: string } }> {
   const id = newId('project');
   await insertProject(api.db, { id, org_id: org.orgId, name: 'swept', use_case: 'internal', created_by: org.userId });
@@ -169,6 +176,8 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   listAgentTokens: nothing,
   createAgentToken: () => ({ params: {}, body: { name: 'swept' } }),
   revokeAgentToken: onOwnAgentToken,
+  listOrgAgentTokens: inOrg,
+  revokeOrgAgentToken: onMembersToken,
   listSignIns: nothing,
   endSignIn: async ({ api, caller }) => ({ params: { signInId: (await signInAs(api.db, caller.userId)).loginId } }),
   endOtherSignIns: async ({ api, caller }) => {

@@ -92,6 +92,7 @@ const SUBJECTS: {
   leaveOrg: () => ['user', owner.userId],
   createAgentToken: agentTokenOf,
   revokeAgentToken: agentTokenOf,
+  revokeOrgAgentToken: agentTokenOf,
   endSignIn: (_, { signInId = '' }) => ['sign_in', signInId],
   endOtherSignIns: () => ['user', owner.userId],
   updateMe: () => ['user', owner.userId],

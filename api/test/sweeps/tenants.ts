@@ -93,7 +93,7 @@ export async function makeTenant(api: TestApi, orgId: string): Promise<Tenant> {
     expires_at: new Date(Date.now() + 3_600_000),
   });
   await sandbox('a sandbox without a host', 'provisioning', { host_id: null });
-  for (const ending of ENDINGS) {
+  for (const ending of [...ENDINGS, 'live' as const]) {
     resources.keyId.push({
       what: `a key that is ${ending}`,
       id: (await makeKeyRow(db, { orgId, createdBy: owner.userId, ending })).id,

@@ -55,9 +55,11 @@ export async function makeKeyRow(
 /** A personal agent token with the token itself. */
 export async function makeAgentTokenRow(
   db: Database,
-  given: { userId: string; ending?: Ending } & Partial<Pick<AgentToken, 'access' | 'canApprove' | 'canWake'>>,
+  given: { userId: string; ending?: Ending } & Partial<
+    Pick<AgentToken, 'access' | 'canApprove' | 'canWake' | 'viaSso'>
+  >,
 ): Promise<{ id: string; token: string }> {
-  const { ending = 'live', access = 'read_send', canApprove = false, canWake = false } = given;
+  const { ending = 'live', access = 'read_send', canApprove = false, canWake = false, viaSso = false } = given;
   const token = newToken('agent_token');
   const row = {
     id: newId('agentToken'),
@@ -68,6 +70,7 @@ export async function makeAgentTokenRow(
     access,
     can_approve: canApprove,
     can_wake: canWake,
+    via_sso: viaSso,
     created_at: inDays(-3),
     expires_at: inDays(ending === 'expired' ? -1 : 30),
     revoked_at: ending === 'revoked' ? inDays(-1) : null,

@@ -70,6 +70,14 @@ export async function revokeToken(
   else out.line(`revoked the token ${tokenId} (${plainText(answer.agentToken.name)})`);
 }
 
-function accessOf({ access, canApprove, canWake }: { access: string; canApprove: boolean; canWake: boolean }): string {
+export function accessOf({
+  access,
+  canApprove,
+  canWake,
+}: {
+  access: string;
+  canApprove: boolean;
+  canWake: boolean;
+}): string {
   return [access, ...(canApprove ? ['approves'] : []), ...(canWake ? ['wakes'] : [])].join(', ');
 }

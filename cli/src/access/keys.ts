@@ -24,6 +24,7 @@ export async function listKeys({ connect, out, signal }: CliContext): Promise<vo
       { title: 'name', value: ({ name }) => name },
       { title: 'prefix', value: ({ tokenPrefix }) => tokenPrefix },
       { title: 'scopes', value: ({ scopes }) => scopesInWords(scopes) },
+      { title: 'sso', value: ({ viaSso }) => (viaSso ? 'yes' : 'no') },
       { title: 'state', value: stateOf },
       { title: 'last used', value: ({ lastUsedAt }) => (lastUsedAt === null ? 'never' : since(lastUsedAt)) },
     ],

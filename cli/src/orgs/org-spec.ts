@@ -110,6 +110,22 @@ export const orgGroup: GroupSpec = {
       load: async () => (await import('./invitations.ts')).revokeInvitation,
     },
     {
+      name: 'agent-tokens',
+      summary: "list the members' personal agent tokens, newest first",
+      details: 'Shows which tokens a sign-in by single sign-on created. The other ones open no org that requires it.',
+      examples: ['berth org agent-tokens'],
+      load: async () => (await import('./agent-tokens.ts')).listOrgTokens,
+    },
+    {
+      name: 'revoke-agent-token',
+      summary: "revoke a member's personal agent token for the org",
+      details: "The token stays valid in its holder's other orgs. To end all of a member's access, remove the member.",
+      arguments: [{ name: '<token>', about: 'token id' }],
+      options: [YES],
+      examples: ['berth org revoke-agent-token agt_uodiunxlni4uyqmllemsqh4l'],
+      load: async () => (await import('./agent-tokens.ts')).revokeOrgToken,
+    },
+    {
       name: 'domains',
       summary: 'list the mail domains, and whether single sign-on is required',
       examples: ['berth org domains'],
@@ -139,7 +155,9 @@ export const orgGroup: GroupSpec = {
     {
       name: 'require-sso',
       summary: 'require single sign-on of members with an address in a proven domain, or stop',
-      details: 'Switching it on needs your own sign-in by single sign-on. API keys and agent tokens keep working.',
+      details:
+        'Switching it on needs your own sign-in by single sign-on. API keys keep working; agent tokens of other ' +
+        'sign-ins do not.',
       arguments: [{ name: '<state>', about: 'on or off', choices: ['on', 'off'] }],
       examples: ['berth org require-sso on'],
       load: async () => (await import('./sso.ts')).requireSso,

@@ -196,7 +196,7 @@ test('an API key is printed alone and once, works with its scopes, and is refuse
   assert.match(
     listed,
     new RegExp(
-      `^${id}  ci +${token.slice(0, 8)}\\S* +org\\.read, project\\.read, sandbox\\.read  expires in 7 d  +\\S`,
+      `^${id}  ci +${token.slice(0, 8)}\\S* +org\\.read, project\\.read, sandbox\\.read  no   expires in 7 d  +\\S`,
       'm',
     ),
   );
@@ -242,6 +242,10 @@ test('a personal agent token is created, listed and revoked', async () => {
     await ok('token', 'ls'),
     new RegExp(`^${id}  phone  ${token.slice(0, 6)}\\S* +read_send, approves  expires in 2 d  never$`, 'm'),
   );
+  const ofMembers = await ok('org', 'agent-tokens');
+  assert.match(ofMembers, new RegExp(`^${id}  ${owner.email}  phone  read_send, approves  no   in 2 d$`, 'm'));
+  assert.equal(await ok('org', 'revoke-agent-token', id), `revoked the token ${id} (phone) for the org\n`);
+  assert.equal(await ok('org', 'agent-tokens'), '');
   assert.equal(await ok('token', 'revoke', id), `revoked the token ${id} (phone)\n`);
   const refused = await run(['token', 'create', 'x', '--access', 'read_only', '--can-wake']);
   assert.deepEqual([refused.code, refused.stdout], [2, '']);

@@ -21,6 +21,9 @@ const agentToken = z
     access: agentTokenAccess,
     canApprove: z.boolean().describe('Whether the token can answer approval requests.'),
     canWake: z.boolean().describe('Whether the token can wake sandboxes.'),
+    viaSso: z
+      .boolean()
+      .describe('Whether a sign-in by single sign-on created the token; false also for tokens of earlier versions.'),
     createdAt: timestamp,
     expiresAt: timestamp,
     revokedAt: timestamp.nullable(),
@@ -28,6 +31,19 @@ const agentToken = z
   })
   .meta({ id: 'AgentToken', description: 'Metadata of a personal agent token, without the token itself.' });
 export type AgentToken = z.infer<typeof agentToken>;
+
+const orgAgentToken = agentToken
+  .omit({ revokedAt: true, lastUsedAt: true })
+  .extend({
+    userId: idText.describe('Id of the member who created the token.'),
+    email: z.string(),
+    revoked: z.boolean().describe('Whether the org revoked the token for itself.'),
+  })
+  .meta({
+    id: 'OrgAgentToken',
+    description: 'A personal agent token of a member. Its uses are not included: they may be in other orgs.',
+  });
+export type OrgAgentToken = z.infer<typeof orgAgentToken>;
 
 const createAgentTokenBody = z
   .strictObject({
@@ -98,6 +114,34 @@ export const revokeAgentToken = defineRoute({
   request: { params: z.object({ tokenId: nameInPath }) },
   response: { status: 200, body: z.strictObject({ agentToken }) },
   errors: ['agent_token_not_found', 'agent_token_access_denied'],
+  activity: 'agent_token_revoked',
+  published: false,
+});
+
+export const listOrgAgentTokens = defineRoute({
+  name: 'listOrgAgentTokens',
+  summary: "Lists the usable personal agent tokens of the org's members, newest first",
+  method: 'GET',
+  path: '/v1/orgs/{orgId}/agent-tokens',
+  auth: ['session'],
+  permission: 'api_keys.manage',
+  request: { params: z.object({ orgId: idText }), query: pageQuery },
+  response: { status: 200, body: z.strictObject({ agentTokens: z.array(orgAgentToken), ...pageFields }) },
+  errors: [],
+  activity: null,
+  published: false,
+});
+
+export const revokeOrgAgentToken = defineRoute({
+  name: 'revokeOrgAgentToken',
+  summary: "Revokes a member's personal agent token for this org immediately; other orgs keep it. Idempotent",
+  method: 'DELETE',
+  path: '/v1/orgs/{orgId}/agent-tokens/{tokenId}',
+  auth: ['session'],
+  permission: 'api_keys.manage',
+  request: { params: z.object({ orgId: idText, tokenId: nameInPath }) },
+  response: { status: 200, body: z.strictObject({ agentToken: orgAgentToken }) },
+  errors: ['agent_token_not_found'],
   activity: 'agent_token_revoked',
   published: false,
 });

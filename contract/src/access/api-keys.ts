@@ -16,6 +16,9 @@ const apiKey = z
     tokenPrefix: z.string().describe('The first characters of the key, for identification.'),
     scopes: z.array(permission).nullable().describe('null: all permissions. Empty: no permissions.'),
     createdBy: idText.nullable().describe('Id of the user as whom the key acts; null if the account was deleted.'),
+    viaSso: z
+      .boolean()
+      .describe('Whether a sign-in by single sign-on created the key; false also for keys of earlier versions.'),
     createdAt: timestamp,
     expiresAt: timestamp.nullable().describe('null: does not expire.'),
     revokedAt: timestamp.nullable(),

@@ -14,7 +14,11 @@ const KNOWN: readonly KnownTag[] = [
   { name: 'Health', description: 'Health check of the service.', paths: /^\/health$/ },
   { name: 'Service', description: 'Description of the service, and its hosts.', paths: /^\/service(\/|$)/ },
   { name: 'Identity', description: 'The caller and its orgs.', paths: /^\/me(\/orgs.*)?$/ },
-  { name: 'Agent tokens', description: 'Personal tokens that control agent sessions.', paths: /^\/me\/agent-tokens/ },
+  {
+    name: 'Agent tokens',
+    description: 'Personal tokens that control agent sessions.',
+    paths: /^(\/me)?\/agent-tokens/,
+  },
   { name: 'Sign-ins', description: 'Browsers and devices in which the caller is signed in.', paths: /^\/me\/sign-ins/ },
   {
     name: 'Orgs',

@@ -85,6 +85,7 @@ export const exampleApiKey = {
   tokenPrefix: 'brt_pR5',
   scopes: ['sandbox.read', 'sandbox.create', 'sandbox.exec', 'sandbox.destroy'],
   createdBy: userId,
+  viaSso: false,
   createdAt: AT,
   expiresAt: '2027-02-19T09:30:00.000Z',
   revokedAt: null,

@@ -826,6 +826,55 @@ export const ROUTES = [
     "body": null
   },
   {
+    "name": "listOrgAgentTokens",
+    "method": "GET",
+    "path": "/v1/orgs/{orgId}/agent-tokens",
+    "auth": [
+      "session"
+    ],
+    "permission": "api_keys.manage",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [
+      {
+        "name": "limit",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 1,
+          "maximum": 1000
+        }
+      },
+      {
+        "name": "after",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "revokeOrgAgentToken",
+    "method": "DELETE",
+    "path": "/v1/orgs/{orgId}/agent-tokens/{tokenId}",
+    "auth": [
+      "session"
+    ],
+    "permission": "api_keys.manage",
+    "activity": "agent_token_revoked",
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [],
+    "body": null
+  },
+  {
     "name": "listSignIns",
     "method": "GET",
     "path": "/v1/me/sign-ins",

@@ -150,6 +150,7 @@ export function makeApiKey(
     tokenPrefix: token.slice(0, 7),
     scopes,
     createdBy: state.userId,
+    viaSso: false,
     createdAt: new Date(nowMs).toISOString(),
     expiresAt: days === null ? null : new Date(nowMs + days * 86_400_000).toISOString(),
     revokedAt: null,

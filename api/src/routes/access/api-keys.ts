@@ -27,6 +27,7 @@ function viewApiKey(row: apiKeys.KnownKeyRow): ApiKey {
     // Scopes of former versions grant nothing.
     scopes: row.scopes?.flatMap((scope) => permission.safeParse(scope).data ?? []) ?? null,
     createdBy: row.created_by,
+    viaSso: row.via_sso,
     createdAt: row.created_at.toISOString(),
     expiresAt: row.expires_at?.toISOString() ?? null,
     revokedAt: row.revoked_at?.toISOString() ?? null,

@@ -46,6 +46,10 @@ export interface ApiKeyActor extends Caller {
 interface AgentTokenActor extends Caller {
   kind: 'agent_token';
   permissions: ReadonlySet<Permission>;
+  /** Created by a sign-in at the OIDC provider. */
+  viaSso: boolean;
+  /** Orgs that revoked the token for themselves. */
+  revokedOrgs: ReadonlySet<string>;
 }
 
 export type Actor = SessionActor | ApiKeyActor | AgentTokenActor;
@@ -69,6 +73,10 @@ export function requireKind(actor: Actor, route: Pick<Route, 'auth'>): void {
 export function requireMembership(actor: Actor, orgId: string, role: Role | null): Role {
   if (actor.kind === 'api_key' && orgId !== actor.orgId)
     throw new CodedError('org_access_denied', 'this API key belongs to another org');
+  if (actor.kind === 'agent_token' && role !== null && actor.revokedOrgs.has(orgId)) {
+    const message = 'an owner or admin of the org that owns this resource revoked this personal agent token for it';
+    throw new CodedError('org_access_denied', message);
+  }
   if (role !== null) return role;
   throw new CodedError(
     'org_access_denied',

@@ -1,4 +1,5 @@
-// Decides whether a member of an org needs a sign-in at the OIDC provider. Pure.
+// Decides for every credential whether a member's sign-in at the OIDC provider is behind it, where
+// an org requires that. Pure.
 import { CodedError } from '../coded-error.ts';
 import type { Actor } from './access.ts';
 
@@ -13,19 +14,33 @@ interface SsoSettings {
   publicUrl: string;
 }
 
-/** Throws `sso_required` if the member's access token is of a sign-in without SSO. */
+/**
+ * Throws `sso_required` if the credential came of a sign-in without SSO. API keys pass: the org lets
+ * its owners and admins create them, lists them with their origin, and revokes them.
+ */
 export function requireSso(actor: Actor, terms: SsoTerms | null, settings: SsoSettings): void {
-  if (actor.kind !== 'session' || actor.viaSso || terms === null || !needsSso(terms)) return;
-  throw ssoRequired(`this org requires single sign-on for addresses of ${mailDomain(terms.email)}`, settings);
+  if (actor.kind === 'api_key' || terms === null || !lacksSso({ viaSso: actor.viaSso, sso: terms })) return;
+  const token = actor.kind === 'agent_token' ? '; this personal agent token was created without: create another' : '';
+  throw ssoRequired(`this org requires single sign-on for addresses of ${mailDomain(terms.email)}${token}`, settings);
+}
+
+/** True if the org requires SSO of the member, and the sign-in came otherwise. */
+export function lacksSso({ viaSso, sso }: { viaSso: boolean; sso: SsoTerms | null }): boolean {
+  return !viaSso && sso !== null && needsSso(sso);
+}
+
+/** Origin to store with a credential that the actor creates. Keys and tokens create none. */
+export function cameBySso(actor: Actor): boolean {
+  return actor.kind === 'session' && actor.viaSso;
 }
 
 /** Throws `sso_required` unless the actor signed in by SSO. */
 export function requireOwnSso(actor: Actor, reason: string, settings: SsoSettings): void {
-  if (actor.kind !== 'session' || !actor.viaSso) throw ssoRequired(reason, settings);
+  if (!cameBySso(actor)) throw ssoRequired(reason, settings);
 }
 
 /** Exact domains only: an org that also uses subdomains claims each. */
-export function needsSso({ email, domains }: SsoTerms): boolean {
+function needsSso({ email, domains }: SsoTerms): boolean {
   return domains.includes(mailDomain(email));
 }
 

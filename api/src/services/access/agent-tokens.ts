@@ -5,7 +5,7 @@ import type { CreateAgentTokenBody } from '@berth/contract/access/agent-tokens.t
 import { AGENT_TOKEN_DAYS, AGENT_TOKENS_PER_HOUR, ENDED_CREDENTIALS_KEPT } from '@berth/contract/route/limits.ts';
 import type { PageQuery } from '@berth/contract/route/page.ts';
 import type { Actor } from '../../rules/access/access.ts';
-import { requireSso } from '../../rules/access/sso.ts';
+import { cameBySso, requireSso } from '../../rules/access/sso.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { readInPages, type PageFields } from '../../rules/page.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
@@ -53,7 +53,7 @@ export async function createAgentToken(
   const agentToken = await context.db.transaction().execute(async (trx) => {
     await lockUser(trx, actor.userId);
     await requireStillSignedIn(trx, actor);
-    // The token reaches these orgs without a sign-in.
+    // Each request with the token checks the same.
     for (const terms of await listSsoTerms(trx, actor.userId)) requireSso(actor, terms, context.settings);
     const { usable, lastHour } = await countAgentTokens(trx, actor.userId);
     requireShare(context.settings.shares, 'agentTokensPerUser', usable);
@@ -71,6 +71,7 @@ export async function createAgentToken(
       access: body.access ?? 'read_send',
       can_approve: body.canApprove ?? false,
       can_wake: body.canWake ?? false,
+      via_sso: cameBySso(actor),
       expiresInDays: body.expiresInDays ?? AGENT_TOKEN_DAYS.default,
     });
     const { name, access, can_approve: canApprove, can_wake: canWake } = made;

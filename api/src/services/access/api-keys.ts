@@ -5,6 +5,7 @@ import { ENDED_CREDENTIALS_KEPT } from '@berth/contract/route/limits.ts';
 import type { CreateApiKeyBody } from '@berth/contract/access/api-keys.ts';
 import type { PageQuery } from '@berth/contract/route/page.ts';
 import type { Actor } from '../../rules/access/access.ts';
+import { cameBySso } from '../../rules/access/sso.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { planOrNull } from '../../rules/billing/plan-catalogue.ts';
 import { requireShare } from '../../rules/orgs/fair-shares.ts';
@@ -40,6 +41,8 @@ export interface MintRequest {
   name: string;
   scopes: string[] | null;
   expiresInDays: number | null;
+  /** The requester's sign-in came from the OIDC provider. */
+  viaSso?: boolean;
   /** The requester; default: the operator on the host. */
   actor?: ActivityActor;
 }
@@ -71,6 +74,7 @@ export async function createApiKey(
     name: body.name,
     scopes,
     expiresInDays: body.expiresInDays ?? null,
+    viaSso: cameBySso(actor),
     actor,
   };
   return await context.db.transaction().execute(async (trx) => {
@@ -127,11 +131,12 @@ export async function mintApiKey(trx: Database, request: MintRequest): Promise<M
 
 async function makeKey(
   trx: Database,
-  { actor = OPERATOR, ...key }: MintRequest,
+  { actor = OPERATOR, viaSso = false, ...key }: MintRequest,
 ): Promise<{ apiKey: KnownKeyRow; token: string }> {
   const token = newToken('api_key');
   const apiKey = await insertApiKey(trx, {
     ...key,
+    viaSso,
     id: newId('apiKey'),
     tokenSha256: tokenSha256(token),
     tokenPrefix: tokenPrefix(token),

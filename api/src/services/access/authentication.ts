@@ -60,7 +60,7 @@ export interface NamedSandbox {
   sandbox: LocatedSandboxRow | undefined;
   session: AgentSessionRow | undefined;
   role: Role | null;
-  /** The caller's terms in that org; null unless a session's, in an org that requires SSO. */
+  /** The caller's terms in that org; null for a key's, and unless the org requires SSO. */
   sso: SsoTerms | null;
 }
 
@@ -144,7 +144,15 @@ function agentTokenHolder(
     canApprove: token.can_approve,
     canWake: token.can_wake,
   });
-  return { kind: 'agent_token', id: token.id, userId: token.user_id, requestId, permissions };
+  return {
+    kind: 'agent_token',
+    id: token.id,
+    userId: token.user_id,
+    requestId,
+    permissions,
+    viaSso: token.via_sso,
+    revokedOrgs: new Set(token.revoked_orgs),
+  };
 }
 
 /** Does not delay the response. If it fails, `last_used_at` lags by one request. */

@@ -1,6 +1,6 @@
 // Access of a list over orgs, whose path names none: ids in the query are judged as ids in a path.
 import { role as roleName, type Permission, type Role } from '@berth/contract/route/permissions.ts';
-import { requirePermission, type Actor } from '../../rules/access/access.ts';
+import { requireMembership, requirePermission, type Actor } from '../../rules/access/access.ts';
 import { requireSso } from '../../rules/access/sso.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { listMembershipsOf } from '../../store/access/sso.ts';
@@ -64,7 +64,12 @@ async function usableMemberships(
   const memberships = await listMembershipsOf(context.db, actor.userId);
   return memberships.flatMap(({ org_id: orgId, role, sso }) => {
     const known = roleName.safeParse(role).data;
-    const acts = known !== undefined && isAllowed(() => requireSso(actor, sso, context.settings));
+    const acts =
+      known !== undefined &&
+      isAllowed(() => {
+        requireMembership(actor, orgId, known);
+        requireSso(actor, sso, context.settings);
+      });
     return acts ? [{ orgId, role: known }] : [];
   });
 }

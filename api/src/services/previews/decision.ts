@@ -8,7 +8,7 @@ import { PREVIEW_PAGE } from '../../rules/previews/path.ts';
 import { findPublicAccess, findTeamAccess, touchPreviewLink } from '../../store/previews/links.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import { requireMembership, requirePermission } from '../../rules/access/access.ts';
-import { needsSso, type SsoTerms } from '../../rules/access/sso.ts';
+import { lacksSso } from '../../rules/access/sso.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { authenticate } from '../access/authentication.ts';
 import type { ServiceContext } from '../context/context.ts';
@@ -137,11 +137,6 @@ export function signInRefusal(
 export function canPreview(role: string | null): boolean {
   const known = roleName.safeParse(role).data;
   return known !== undefined && ROLE_PERMISSIONS[known].has('sandbox.preview');
-}
-
-/** True if the org requires SSO of the member, and the sign-in came otherwise. */
-export function lacksSso({ viaSso, sso }: { viaSso: boolean; sso: SsoTerms | null }): boolean {
-  return !viaSso && sso !== null && needsSso(sso);
 }
 
 /** True if the sandbox's links are dead. */

@@ -1,6 +1,7 @@
 // Takes a signed-in person from the service to the preview of a team link. The link names the
 // preview, the login the person. A grant in the redirect carries both to the preview's host, where
 // no cookie of the service is sent.
+import { lacksSso } from '../../rules/access/sso.ts';
 import { withToken } from '../../rules/previews/credentials.ts';
 import { previewOrigin, readPreviewPlace, type PreviewPlace } from '../../rules/previews/host.ts';
 import { previewPath } from '../../rules/previews/path.ts';
@@ -8,7 +9,7 @@ import { findTeamAccess } from '../../store/previews/links.ts';
 import type { ServiceContext } from '../context/context.ts';
 import type { DerivedKeys } from '../context/secret-key.ts';
 import { grantToken, readToken, type Person, type TeamTerms } from './token.ts';
-import { canPreview, isGone, lacksSso } from './decision.ts';
+import { canPreview, isGone } from './decision.ts';
 
 /** Long enough for a redirect. */
 const GRANTED_MS = 60_000;

@@ -5,7 +5,7 @@ import { selectSlice } from '../database/pages.ts';
 import type { AgentTokenRow, Database } from '../database/schema.ts';
 
 /** Public columns of a token, without its hash. */
-export type KnownTokenRow = Omit<AgentTokenRow, 'token_sha256'>;
+export type KnownTokenRow = Omit<AgentTokenRow, 'token_sha256' | 'revoked_orgs'>;
 
 const KNOWN_COLUMNS = [
   'id',
@@ -15,6 +15,7 @@ const KNOWN_COLUMNS = [
   'access',
   'can_approve',
   'can_wake',
+  'via_sso',
   'created_at',
   'expires_at',
   'revoked_at',
@@ -23,7 +24,7 @@ const KNOWN_COLUMNS = [
 
 interface NewAgentToken extends Pick<
   AgentTokenRow,
-  'id' | 'user_id' | 'name' | 'token_sha256' | 'token_prefix' | 'access' | 'can_approve' | 'can_wake'
+  'id' | 'user_id' | 'name' | 'token_sha256' | 'token_prefix' | 'access' | 'can_approve' | 'can_wake' | 'via_sso'
 > {
   expiresInDays: number;
 }
@@ -81,6 +82,55 @@ export async function revokeAgentToken(db: Database, tokenId: string): Promise<K
     .where('revoked_at', 'is', null)
     .returning(KNOWN_COLUMNS)
     .executeTakeFirst();
+}
+
+/** A token of a member of an org. */
+export interface MemberTokenRow extends KnownTokenRow {
+  email: string;
+  /** Revoked for the org. */
+  refused: boolean;
+}
+
+/** The tokens of an org's members that neither their holders nor the org revoked, newest first. */
+export async function listTokensOfMembers(
+  db: Database,
+  orgId: string,
+  page: PageRequest | null,
+): Promise<Slice<MemberTokenRow>> {
+  const usable = selectOfMembers(db, orgId)
+    .where('agent_token.revoked_at', 'is', null)
+    .where('agent_token.expires_at', '>', sql<Date>`now()`)
+    .where(sql<boolean>`not ${orgId} = any(agent_token.revoked_orgs)`);
+  return await selectSlice(usable, { at: 'agent_token.created_at', tie: 'agent_token.id', direction: 'desc' }, page);
+}
+
+export async function findTokenOfMember(
+  db: Database,
+  orgId: string,
+  tokenId: string,
+): Promise<MemberTokenRow | undefined> {
+  return await selectOfMembers(db, orgId).where('agent_token.id', '=', tokenId).executeTakeFirst();
+}
+
+function selectOfMembers(db: Database, orgId: string) {
+  return db
+    .selectFrom('agent_token')
+    .innerJoin('membership', 'membership.user_id', 'agent_token.user_id')
+    .innerJoin('user', 'user.id', 'agent_token.user_id')
+    .select(KNOWN_COLUMNS.map((name) => `agent_token.${name}` as const))
+    .select(['user.email', sql<boolean>`${orgId} = any(agent_token.revoked_orgs)`.as('refused')])
+    .where('membership.org_id', '=', orgId);
+}
+
+/** Revokes a token for an org. Exactly one of any number of callers gets true. */
+export async function revokeTokenForOrg(db: Database, orgId: string, tokenId: string): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('agent_token')
+    .set({ revoked_orgs: sql<string[]>`array_append(revoked_orgs, ${orgId})` })
+    .where('id', '=', tokenId)
+    .where(sql<boolean>`not ${orgId} = any(revoked_orgs)`)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
 }
 
 /** Revokes a user's usable tokens. */

@@ -14,6 +14,7 @@ const KNOWN_COLUMNS = [
   'name',
   'token_prefix',
   'scopes',
+  'via_sso',
   'created_at',
   'expires_at',
   'revoked_at',
@@ -28,6 +29,7 @@ interface NewApiKey {
   tokenSha256: Buffer;
   tokenPrefix: string;
   scopes: string[] | null;
+  viaSso: boolean;
   expiresInDays: number | null;
 }
 
@@ -42,6 +44,7 @@ export async function insertApiKey(db: Database, key: NewApiKey): Promise<KnownK
       token_sha256: key.tokenSha256,
       token_prefix: key.tokenPrefix,
       scopes: key.scopes,
+      via_sso: key.viaSso,
       expires_at: key.expiresInDays === null ? null : sql<Date>`now() + ${key.expiresInDays} * interval '1 day'`,
     })
     .returning(KNOWN_COLUMNS)

@@ -40,6 +40,8 @@ export interface PresentedAgentToken {
   access: 'read_only' | 'read_send';
   can_approve: boolean;
   can_wake: boolean;
+  via_sso: boolean;
+  revoked_orgs: string[];
   expires_at: Date;
   revoked_at: Date | null;
   expired: boolean;
@@ -56,7 +58,7 @@ export interface Found<Credential> {
   /** The named session. */
   session: AgentSessionRow | undefined;
   roleInOrgOfSandbox: string | null;
-  /** Of a session's user in that org; null if it does not require SSO. */
+  /** Of the user in that org; null if it does not require SSO, and for keys, which need none. */
   ssoInOrgOfSandbox: SsoTerms | null;
 }
 
@@ -106,6 +108,8 @@ const CREDENTIALS: {
       access: 'c.access',
       can_approve: 'c.can_approve',
       can_wake: 'c.can_wake',
+      via_sso: 'c.via_sso',
+      revoked_orgs: 'c.revoked_orgs',
       expires_at: 'c.expires_at',
       revoked_at: 'c.revoked_at',
       expired: 'c.expires_at <= now()',
@@ -213,12 +217,12 @@ function statementsOf(kind: Kind): { [form in Form]: Statement } {
   const credential = Object.entries(columns).map(([name, value]) => `${value} as ${name}`);
   const withSandbox = (columnsOf: string, join: string): string =>
     `select ${credential.join(', ')}, there.role as role_there, host.url as host_url,
-        ${kind === 'session' ? ssoTermsText('org_there', holder) : 'null'} as sso_there,
+        ${kind === 'key' ? 'null' : ssoTermsText('org_there', holder)} as sso_there,
         row_to_json(sandbox) as sandbox_row${columnsOf}
         from ${from}
         ${join}
         left join membership there on there.org_id = sandbox.org_id and there.user_id = ${holder}
-        ${kind === 'session' ? 'left join org org_there on org_there.id = sandbox.org_id' : ''}
+        ${kind === 'key' ? '' : 'left join org org_there on org_there.id = sandbox.org_id'}
         left join host on host.id = sandbox.host_id
         where c.token_sha256 = $1`;
   return {

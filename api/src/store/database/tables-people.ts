@@ -95,6 +95,10 @@ export interface AgentTokenTable {
   access: 'read_only' | 'read_send';
   can_approve: boolean;
   can_wake: boolean;
+  /** Created by a sign-in at the OIDC provider. */
+  via_sso: Generated<boolean>;
+  /** Orgs for which their owners or admins revoked the token. */
+  revoked_orgs: Generated<string[]>;
   created_at: GeneratedInstant;
   expires_at: Instant;
   revoked_at: Instant | null;
@@ -208,6 +212,8 @@ export interface ApiKeyTable {
   token_prefix: string;
   /** null: unscoped. Empty: grants nothing. */
   scopes: string[] | null;
+  /** Created by a sign-in at the OIDC provider. */
+  via_sso: Generated<boolean>;
   created_at: GeneratedInstant;
   expires_at: Instant | null;
   revoked_at: Instant | null;

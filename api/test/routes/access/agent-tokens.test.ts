@@ -9,7 +9,8 @@ import { ROUTES } from '@berth/contract/routes.ts';
 import { sql } from 'kysely';
 import { tokenSha256 } from '../../../src/services/access/bearer-token.ts';
 import { newId } from '../../../src/store/database/ids.ts';
-import { startApi, type Answer, type TestApi, type TestSession } from '../../world/api.ts';
+import { signInAs, startApi, type Answer, type TestApi, type TestSession } from '../../world/api.ts';
+import { makeAgentTokenRow, makePerson } from '../../world/people-rows.ts';
 import { untilTrue } from '../../../../os/test/until.ts';
 
 let api: TestApi;
@@ -41,6 +42,7 @@ test('a token defaults to 30 days, read and send, and is shown only at creation'
     access: 'read_send',
     canApprove: false,
     canWake: false,
+    viaSso: false,
     createdAt: agentToken.createdAt,
     expiresAt: new Date(Date.parse(agentToken.createdAt) + AGENT_TOKEN_DAYS.default * 86_400_000).toISOString(),
     revokedAt: null,
@@ -321,3 +323,51 @@ for (const kind of ['an API key', 'a personal agent token']) {
       assert.deepEqual([answer.status, answer.body.error.code], [403, 'auth_kind_not_allowed']);
   });
 }
+
+test("owners and admins list the members' usable tokens, without their uses", async () => {
+  const org = await api.makeOrg();
+  const { userId, email } = await makePerson(api.db, { [org.orgId]: 'viewer' });
+  const other = await makePerson(api.db, { [api.orgId]: 'viewer' });
+  await makeAgentTokenRow(api.db, other);
+  for (const ending of ['revoked', 'expired'] as const) await makeAgentTokenRow(api.db, { userId, ending });
+  const { id } = await makeAgentTokenRow(api.db, { userId, canWake: true, viaSso: true });
+  const admin = await signInAs(api.db, (await makePerson(api.db, { [org.orgId]: 'admin' })).userId);
+  const { status, body } = await api.call('GET', `/v1/orgs/${org.orgId}/agent-tokens`, { token: admin.token });
+  assert.equal(status, 200);
+  const [{ tokenPrefix, createdAt, expiresAt, ...token }] = body.agentTokens;
+  assert.deepEqual(token, {
+    ...{ id, name: 'made by a test', access: 'read_send', canApprove: false, canWake: true, viaSso: true },
+    ...{ userId, email, revoked: false },
+  });
+  assert.equal(body.agentTokens.length, 1);
+});
+
+test("an org's revocation refuses a member's token in that org alone, with one entry in its feed", async () => {
+  const [org, other] = [await api.makeOrg(), await api.makeOrg()];
+  const { userId } = await makePerson(api.db, { [org.orgId]: 'owner', [other.orgId]: 'owner' });
+  const { id, token } = await makeAgentTokenRow(api.db, { userId, canWake: true });
+  const admin = await signInAs(api.db, (await makePerson(api.db, { [org.orgId]: 'admin' })).userId);
+  const revokeForOrg = (tokenId: string): Promise<Answer> =>
+    api.call('DELETE', `/v1/orgs/${org.orgId}/agent-tokens/${tokenId}`, { token: admin.token });
+  const sessions = async ({ orgId }: { orgId: string }): Promise<number> =>
+    (await api.call('GET', `/v1/agent-sessions?orgId=${orgId}`, { token })).status;
+  assert.deepEqual([await sessions(org), await sessions(other)], [200, 200]);
+  for (let time = 1; time <= 2; time++) {
+    const { status, body } = await revokeForOrg(id);
+    assert.deepEqual([status, body.agentToken.revoked], [200, true]);
+  }
+  assert.deepEqual([await sessions(org), await sessions(other)], [403, 200]);
+  const sandbox = await api.makeSandbox('stopped', { org_id: org.orgId, project_id: org.projectId });
+  const refused = await api.call('POST', `/v1/sandboxes/${sandbox.id}/wake`, { token });
+  assert.equal(refused.body.error.code, 'org_access_denied');
+  assert.match(refused.body.error.message, /revoked this personal agent token/);
+  assert.deepEqual(
+    (await rowsAbout(id)).map(({ org_id, kind, details }) => [org_id, kind, details]),
+    [[org.orgId, 'agent_token_revoked', { name: 'made by a test', createdBy: userId, onlyInThisOrg: true }]],
+  );
+  const listed = await api.call('GET', `/v1/orgs/${org.orgId}/agent-tokens`, { token: admin.token });
+  assert.deepEqual(listed.body.agentTokens, []);
+  const stranger = await makeAgentTokenRow(api.db, await makePerson(api.db));
+  for (const unknown of [stranger.id, newId('agentToken'), 'x'])
+    assert.equal((await revokeForOrg(unknown)).body.error.code, 'agent_token_not_found');
+});

@@ -1,13 +1,15 @@
 // Orgs that require single sign-on: who is refused, what goes on, and who can switch it.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import type { Method } from '@berth/contract/route/route.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 import { sql } from 'kysely';
 import { switchSsoOff } from '../../../src/services/orgs/sso.ts';
+import { insertAgentSession } from '../../../src/store/agents/sessions.ts';
 import { insertMembership } from '../../../src/store/people/identity.ts';
 import { grantPreview, readTeamLink } from '../../../src/services/previews/sign-in.ts';
 import { signInAs, startApi, type Answer, type TestApi } from '../../world/api.ts';
-import { makeDomainRow, makeAgentTokenRow, makeKeyRow, makePerson, type Person } from '../../world/people-rows.ts';
+import { makeDomainRow, makePerson, type Person } from '../../world/people-rows.ts';
 import { cookieOf, grantedLink, requestAccess } from '../../services/previews/links.ts';
 import { untilTrue } from '../../../../os/test/until.ts';
 import { RecordingWebSocket, requestWebSocket } from '../../world/websocket-client.ts';
@@ -110,18 +112,61 @@ test('every route on the org and its sandboxes refuses; strangers learn nothing 
   }
 });
 
-test('API keys and agent tokens go on; a sign-in without SSO creates no agent token', async () => {
+test('an agent token has the origin of the sign-in that created it, also in orgs joined later', async () => {
+  const person = await makePerson(api.db);
+  const create = async ({ token }: { token: string }): Promise<string> => {
+    const body = { name: 't', canApprove: true, canWake: true };
+    const made = await api.call('POST', '/v1/me/agent-tokens', { token, body });
+    return api.secret(made.body.token);
+  };
+  const [byPassword, bySso] = [await create(await passwordSignIn(person)), await create(await ssoSignIn(person))];
   const org = await newOrg({ required: true });
+  await insertMembership(api.db, { orgId: org.orgId, userId: person.userId, role: 'owner' });
+  await api.db
+    .updateTable('user')
+    .set({ email: `${person.userId}@${org.domain}` })
+    .where('id', '=', person.userId)
+    .execute();
+  const sandbox = await api.makeSandbox('stopped', { org_id: org.orgId, project_id: org.projectId });
+  const session = await insertAgentSession(api.db, sandbox, { kind: 'session', id: 'ses_1', userId: org.userId });
+  const { id } = sandbox;
+  const requests: [Method, string, object?][] = [
+    ['POST', `/v1/sandboxes/${id}/agent-sessions`],
+    ['GET', `/v1/agent-sessions?orgId=${org.orgId}`],
+    ['GET', `/v1/agent-sessions?sandboxId=${id}`],
+    ['GET', `/v1/agent-sessions/${session.id}`],
+    ['POST', `/v1/agent-sessions/${session.id}/answer`, { requestId: 'r', decision: 'accept' }],
+    ['POST', `/v1/sandboxes/${id}/wake`],
+  ];
+  for (const [method, path, body] of requests) {
+    const call = (token: string): Promise<Answer> =>
+      api.call(method, path, { token, body, headers: { prefer: 'respond-async' } });
+    assert.deepEqual(codeOf(await call(byPassword)), REFUSED, path);
+    assert.notEqual((await call(bySso)).status, 403, path);
+  }
+  const listed = async (token: string): Promise<string[]> =>
+    (await api.call('GET', '/v1/agent-sessions', { token })).body.sessions.map((one: { id: string }) => one.id);
+  assert.deepEqual([await listed(byPassword), await listed(bySso)], [[], [session.id]]);
+  const refused = await api.call('GET', `/v1/agent-sessions?orgId=${org.orgId}`, { token: byPassword });
+  assert.match(refused.body.error.message, /this personal agent token was created without: create another/);
+});
+
+test('API keys are not affected, and show their origin; a sign-in without SSO creates no agent token', async () => {
+  const org = await newOrg({ required: false });
   const person = await member(org);
-  const key = await makeKeyRow(api.db, { orgId: org.orgId, createdBy: person.userId });
-  const agent = await makeAgentTokenRow(api.db, { userId: person.userId, canWake: true });
-  const { id } = await api.makeSandbox('stopped', { org_id: org.orgId, project_id: org.projectId });
-  assert.equal((await projects(org, key.token)).status, 200);
-  const woken = await api.call('POST', `/v1/sandboxes/${id}/wake`, {
-    token: agent.token,
-    headers: { prefer: 'respond-async' },
-  });
-  assert.equal(woken.status, 200, JSON.stringify(woken.body));
+  const make = async ({ token }: { token: string }): Promise<{ apiKey: { viaSso: boolean }; token: string }> =>
+    (await api.call('POST', `/v1/orgs/${org.orgId}/api-keys`, { token, body: { name: 'k' } })).body;
+  const keys = [await make(await passwordSignIn(person)), await make(await ssoSignIn(person))];
+  await api.db.updateTable('org').set({ sso_required: true }).where('id', '=', org.orgId).execute();
+  for (const { token } of keys) assert.equal((await projects(org, api.secret(token))).status, 200);
+  assert.deepEqual(
+    keys.map(({ apiKey }) => apiKey.viaSso),
+    [false, true],
+  );
+  const { token } = await ssoSignIn(person);
+  const { apiKeys } = (await api.call('GET', `/v1/orgs/${org.orgId}/api-keys`, { token })).body;
+  const origins = apiKeys.map(({ viaSso }: { viaSso: boolean }) => viaSso);
+  assert.deepEqual(origins, [true, false, false], "the operator's key was created without a sign-in");
   const create = ({ token }: { token: string }): Promise<Answer> =>
     api.call('POST', '/v1/me/agent-tokens', { token, body: { name: 't' } });
   assert.deepEqual(codeOf(await create(await passwordSignIn(person))), REFUSED);

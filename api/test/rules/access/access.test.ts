@@ -36,6 +36,8 @@ const agentToken = (permissions: ReadonlySet<Permission>): Actor => ({
   kind: 'agent_token',
   id: 'agt_1',
   permissions,
+  viaSso: false,
+  revokedOrgs: new Set(),
 });
 
 const refusal = (check: () => void): { code: string; message: string } | null => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { claimDomain } from '@berth/contract/orgs/sso.ts';
-import { mailDomain, needsSso } from '../../../src/rules/access/sso.ts';
+import { lacksSso, mailDomain } from '../../../src/rules/access/sso.ts';
 
 test('the domain of an address is the part after the last @, in lower case and punycode', () => {
   for (const [email, domain] of [
@@ -22,7 +22,7 @@ test('the domain of an address is the part after the last @, in lower case and p
 
 test('SSO applies to addresses of exactly a proven domain', () => {
   const domains = ['example.com', 'example.org'];
-  const needs = (email: string): boolean => needsSso({ email, domains });
+  const needs = (email: string): boolean => lacksSso({ viaSso: false, sso: { email, domains } });
   assert.deepEqual(
     ['a@example.com', 'a@example.org', 'a@sub.example.com', 'a@notexample.com', 'a@com', ''].map(needs),
     [true, true, false, false, false, false],

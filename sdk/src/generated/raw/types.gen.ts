@@ -250,6 +250,10 @@ export type AgentToken = {
      * Whether the token can wake sandboxes.
      */
     canWake: boolean;
+    /**
+     * Whether a sign-in by single sign-on created the token; false also for tokens of earlier versions.
+     */
+    viaSso: boolean;
     createdAt: string;
     expiresAt: string;
     revokedAt: string | null;
@@ -363,6 +367,10 @@ export type ApiKey = {
      * Id of the user as whom the key acts; null if the account was deleted.
      */
     createdBy: string | null;
+    /**
+     * Whether a sign-in by single sign-on created the key; false also for keys of earlier versions.
+     */
+    viaSso: boolean;
     createdAt: string;
     /**
      * null: does not expire.
@@ -1192,6 +1200,18 @@ export type ListMyOrgsResult = {
     orgs: Array<Org>;
 };
 
+export type ListOrgAgentTokensResult = {
+    agentTokens: Array<OrgAgentToken>;
+    /**
+     * Value of `after` for the next page; null on the last page. Present only if the query has `limit` or `after`.
+     */
+    nextCursor?: string | null;
+    /**
+     * Whether there is a next page. Present only if the query has `limit` or `after`.
+     */
+    hasMore?: boolean;
+};
+
 export type ListPlansResult = {
     plans: Array<SubscriptionPlan>;
 };
@@ -1424,6 +1444,42 @@ export type Org = {
      */
     permissions: Array<Permission | (string & {})>;
     createdAt: string;
+};
+
+/**
+ * A personal agent token of a member. Its uses are not included: they may be in other orgs.
+ */
+export type OrgAgentToken = {
+    id: string;
+    name: string;
+    /**
+     * The first characters of the token, for identification.
+     */
+    tokenPrefix: string;
+    access: AgentTokenAccess | (string & {});
+    /**
+     * Whether the token can answer approval requests.
+     */
+    canApprove: boolean;
+    /**
+     * Whether the token can wake sandboxes.
+     */
+    canWake: boolean;
+    /**
+     * Whether a sign-in by single sign-on created the token; false also for tokens of earlier versions.
+     */
+    viaSso: boolean;
+    createdAt: string;
+    expiresAt: string;
+    /**
+     * Id of the member who created the token.
+     */
+    userId: string;
+    email: string;
+    /**
+     * Whether the org revoked the token for itself.
+     */
+    revoked: boolean;
 };
 
 /**
@@ -1676,6 +1732,10 @@ export type RevokeApiKeyResult = {
 
 export type RevokeInvitationResult = {
     invitation: Invitation;
+};
+
+export type RevokeOrgAgentTokenResult = {
+    agentToken: OrgAgentToken;
 };
 
 export type RevokePreviewResult = {
@@ -2654,6 +2714,70 @@ export type RevokeAgentTokenResponses = {
 };
 
 export type RevokeAgentTokenResponse = RevokeAgentTokenResponses[keyof RevokeAgentTokenResponses];
+
+export type ListOrgAgentTokensData = {
+    body?: never;
+    path: {
+        orgId: string;
+    };
+    query?: {
+        /**
+         * Maximum number of items. Without `limit` and `after` the whole list is returned, unless the operation states a page size.
+         */
+        limit?: number;
+        /**
+         * The `nextCursor` of the previous page.
+         */
+        after?: string;
+    };
+    url: '/v1/orgs/{orgId}/agent-tokens';
+};
+
+export type ListOrgAgentTokensErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type ListOrgAgentTokensError = ListOrgAgentTokensErrors[keyof ListOrgAgentTokensErrors];
+
+export type ListOrgAgentTokensResponses = {
+    /**
+     * Success.
+     */
+    200: ListOrgAgentTokensResult;
+};
+
+export type ListOrgAgentTokensResponse = ListOrgAgentTokensResponses[keyof ListOrgAgentTokensResponses];
+
+export type RevokeOrgAgentTokenData = {
+    body?: never;
+    path: {
+        orgId: string;
+        tokenId: string;
+    };
+    query?: never;
+    url: '/v1/orgs/{orgId}/agent-tokens/{tokenId}';
+};
+
+export type RevokeOrgAgentTokenErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type RevokeOrgAgentTokenError = RevokeOrgAgentTokenErrors[keyof RevokeOrgAgentTokenErrors];
+
+export type RevokeOrgAgentTokenResponses = {
+    /**
+     * Success.
+     */
+    200: RevokeOrgAgentTokenResult;
+};
+
+export type RevokeOrgAgentTokenResponse = RevokeOrgAgentTokenResponses[keyof RevokeOrgAgentTokenResponses];
 
 export type EndOtherSignInsData = {
     body?: never;
