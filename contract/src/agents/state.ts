@@ -70,8 +70,8 @@ export const turnReason = z.enum(['agent_error', 'agent_ended', 'bridge_ended', 
   id: 'AgentTurnReason',
   description:
     'Reason of a failed turn. `not_delivered`: the agent never got the message, and never will. `agent_error`: ' +
-    'the agent reported an error. `agent_ended`, `bridge_ended`, `machine_lost`: a process or the VM ended; the ' +
-    `turn may have had effects. ${MORE}`,
+    'the agent reported an error, or replaced its approvals faster than anyone can answer. `agent_ended`, ' +
+    `\`bridge_ended\`, \`machine_lost\`: a process or the VM ended; the turn may have had effects. ${MORE}`,
 });
 export type TurnReason = z.infer<typeof turnReason>;
 

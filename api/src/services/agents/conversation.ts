@@ -6,13 +6,14 @@ import type { GuestAgentView, GuestReply, GuestTurnText } from '@berth/protocol/
 import type { Actor } from '../../rules/access/access.ts';
 import { readReplyCursor, writeReplyCursor } from '../../rules/agents/cursor.ts';
 import { CodedError } from '../../rules/coded-error.ts';
-import type { AgentSessionRow } from '../../store/agents/sessions.ts';
+import { writeEntryTimes, type AgentSessionRow } from '../../store/agents/sessions.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { ensureAwake } from '../sandboxes/use.ts';
 import { explainAgentFailure } from './failure.ts';
 import { AGENT_USE, requireAwakeHost } from './sessions.ts';
-import { note, recordViewIn } from './records/views.ts';
+import { note } from './records/entries.ts';
+import { recordViewIn } from './records/views.ts';
 
 export interface SessionInSandbox {
   sandbox: LocatedSandboxRow;
@@ -109,6 +110,7 @@ export async function answerPrompt(
   }
   const { repeated, session: view } = answered;
   await context.db.transaction().execute(async (trx) => {
+    if (!repeated) await writeEntryTimes(trx, session.id, { prompt_noted_at: null, prompts_unnoted: 0 });
     await recordViewIn(trx, session.id, { epoch: inUse.epoch, view });
     await note(trx, session, actor, 'agent_prompt_answered', { ...body, repeated });
   });

@@ -20,7 +20,8 @@ import { ensureAwake, type SandboxInUse } from '../sandboxes/use.ts';
 import { explainAgentFailure, isAgentRefusal, refusalOf } from './failure.ts';
 import { giveModelAccess, withdrawModelAccess } from './model-access.ts';
 import { settleUncertain } from './settle.ts';
-import { note, recordViewIn } from './records/views.ts';
+import { note } from './records/entries.ts';
+import { recordViewIn } from './records/views.ts';
 
 export type { AgentSessionRow, ShownSessionRow };
 
@@ -111,6 +112,7 @@ async function start(
   } else {
     const creator = mode === 'create' ? { creator: actor } : {};
     await context.db.transaction().execute(async (trx) => {
+      if (mode === 'recover') await store.writeEntryTimes(trx, id, { stop_noted_at: null });
       if (view !== null) await recordViewIn(trx, id, { epoch: sandbox.epoch, view, ...creator });
       if (mode === 'recover')
         await note(trx, session, actor, 'agent_session_recovered', { agent, ...(refused === null ? {} : { refused }) });

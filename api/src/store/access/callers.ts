@@ -258,6 +258,8 @@ const INSTANTS: { readonly [name in InstantColumn<SandboxRow>]: true } = {
 
 const SESSION_INSTANTS: { readonly [name in InstantColumn<AgentSessionRow>]: true } = {
   prompt_asked_at: true,
+  prompt_noted_at: true,
+  stop_noted_at: true,
   state_at: true,
   created_at: true,
   updated_at: true,

@@ -80,6 +80,15 @@ export async function writeSessionView(
   await writeAgentSession(trx, sessionId, { ...columns, state_at: sql<Date>`now()` });
 }
 
+/** Writes what bounds the session's entries in the feed; no response has it. */
+export async function writeEntryTimes(
+  db: Database,
+  sessionId: string,
+  columns: Partial<Pick<AgentSessionRow, 'prompt_noted_at' | 'prompts_unnoted' | 'stop_noted_at'>>,
+): Promise<void> {
+  await db.updateTable('agent_session').set(columns).where('id', '=', sessionId).execute();
+}
+
 /** Records that the guest was asked, and its signs of life. */
 export async function touchAgentSession(trx: DatabaseTransaction, sessionId: string, signs: number): Promise<void> {
   await trx

@@ -25,6 +25,12 @@ export interface AgentSessionTable {
   prompt_kind: string | null;
   prompt_turn_id: string | null;
   prompt_asked_at: Instant | null;
+  /** Last entry about an approval; null: the next one is due. */
+  prompt_noted_at: Instant | null;
+  /** Approvals since that entry. */
+  prompts_unnoted: Generated<number>;
+  /** Last entry about a stop; null: the next one is due. */
+  stop_noted_at: Instant | null;
   last_seq: Counter;
   signs: Counter;
   /** Position of the last view of the guest: epoch of the sandbox, run of the guest, revision. */

@@ -311,7 +311,7 @@ test('discovery lists the sessions of all orgs that a credential may read, newes
 
 test('discovery asks no host, and filters by what waits for a person', async () => {
   const [waiting, quiet] = [await create(), await create()];
-  waiting.guest.begin(newId('agentTurn'), 'x', '');
+  await waiting.turn();
   waiting.guest.ask();
   await waiting.get();
   api.agents.calls.length = 0;
@@ -326,6 +326,7 @@ test('discovery asks no host, and filters by what waits for a person', async () 
 
 test('a held read returns when the session changes, and at once if it differs from the known revision', async () => {
   const session = await create();
+  await session.turn();
   const { revision } = (await session.get()).body;
   const held = session.get(`?revision=${encodeURIComponent(revision)}`, { headers: { prefer: 'wait=25' } });
   let isHeld = false;
@@ -333,8 +334,6 @@ test('a held read returns when the session changes, and at once if it differs fr
     isHeld = api.agents.calls.some(({ sessionId, query }) => sessionId === session.id && query.has('waitMs'));
     await new Promise((resolve) => setImmediate(resolve));
   }
-  const turnId = newId('agentTurn');
-  session.guest.begin(turnId, 'x', '');
   session.guest.ask();
   const { body, headers } = await held;
   assert.equal(headers.get('preference-applied'), 'wait=25');

@@ -280,7 +280,7 @@ export type AgentTurn = {
 };
 
 /**
- * Reason of a failed turn. `not_delivered`: the agent never got the message, and never will. `agent_error`: the agent reported an error. `agent_ended`, `bridge_ended`, `machine_lost`: a process or the VM ended; the turn may have had effects. More may be added; clients must accept unknown values.
+ * Reason of a failed turn. `not_delivered`: the agent never got the message, and never will. `agent_error`: the agent reported an error, or replaced its approvals faster than anyone can answer. `agent_ended`, `bridge_ended`, `machine_lost`: a process or the VM ended; the turn may have had effects. More may be added; clients must accept unknown values.
  */
 export type AgentTurnReason = 'agent_error' | 'agent_ended' | 'bridge_ended' | 'machine_lost' | 'not_delivered';
 

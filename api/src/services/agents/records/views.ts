@@ -3,14 +3,13 @@
 import { TURN_STATES } from '@berth/contract/agents/state.ts';
 import type { GuestAgentView, GuestTurn } from '@berth/protocol/agents.ts';
 import { isNewer, turnAfter, type TurnOutcome } from '../../../rules/agents/turn.ts';
-import { insertActivity, type ActivityActor } from '../../../store/activity/activity.ts';
+import type { ActivityActor } from '../../../store/activity/activity.ts';
 import * as sessions from '../../../store/agents/sessions.ts';
 import type { AgentSessionRow } from '../../../store/agents/sessions.ts';
 import * as turns from '../../../store/agents/turns.ts';
 import type { AgentTurnRow } from '../../../store/agents/turns.ts';
 import type { Database, DatabaseTransaction } from '../../../store/database/schema.ts';
-
-const SYSTEM: ActivityActor = { kind: 'system', id: null, userId: null };
+import { note, notePrompt, noteStop, SYSTEM } from './entries.ts';
 
 /** A view as received, with the epoch of the sandbox at the call. */
 export interface ReceivedView {
@@ -34,6 +33,11 @@ export async function recordViewIn(trx: DatabaseTransaction, sessionId: string, 
   if (session === undefined || session.gone_at !== null) return;
   const { epoch, view } = received;
   const changed = await recordTurns(trx, session, received);
+  let { prompt } = view;
+  // Only an active turn of the session can wait for an answer.
+  const active = prompt === null ? [] : await turns.listActiveTurns(trx, sessionId);
+  const turn = active.find(({ id }) => id === prompt?.turnId);
+  if (turn === undefined) prompt = null;
   const position = {
     epoch: session.view_epoch,
     runId: session.view_run_id,
@@ -42,11 +46,17 @@ export async function recordViewIn(trx: DatabaseTransaction, sessionId: string, 
   if (!isNewer({ epoch, runId: view.runId, revision: view.revision }, position)) {
     if (changed !== null) await sessions.writeAgentSession(trx, sessionId, { turn_id: changed });
     else await sessions.touchAgentSession(trx, sessionId, view.signs);
+    if (session.prompts_unnoted > 0) await notePrompt(trx, session, { turn, prompt, added: 0 });
     return;
   }
   if (session.view_run_id === null) await recordCreate(trx, session, view, received.creator);
-  await recordEvents(trx, session, view);
-  const { prompt } = view;
+  const isNew = prompt !== null && String(prompt.requestId) !== session.prompt_id;
+  const isFlooded = await notePrompt(trx, session, { turn, prompt, added: isNew ? 1 : 0 });
+  if (isFlooded && turn !== undefined) {
+    await recordTurn(trx, session, turn, { state: 'failed', reason: 'agent_error' });
+    prompt = null;
+  }
+  if (view.bridge === 'stopped' && session.bridge_state === 'ready') await noteStop(trx, session, view.bridgeReason);
   await sessions.writeSessionView(trx, sessionId, {
     bridge_state: view.bridge,
     bridge_version: view.bridgeVersion,
@@ -129,44 +139,6 @@ async function recordCreate(
   await note(trx, session, creator, 'agent_session_created', {
     agent,
     ...(isRefused ? { refused: 'agent_not_ready' } : {}),
-  });
-}
-
-async function recordEvents(trx: DatabaseTransaction, session: AgentSessionRow, view: GuestAgentView): Promise<void> {
-  if (view.prompt !== null && String(view.prompt.requestId) !== session.prompt_id) {
-    const { requestId, turnId, kind } = view.prompt;
-    await note(trx, session, SYSTEM, 'agent_prompt_requested', { requestId, turnId, promptKind: kind });
-  }
-  if (view.bridge === 'stopped' && session.bridge_state === 'ready')
-    await note(trx, session, SYSTEM, 'agent_session_stopped', { bridgeReason: view.bridgeReason });
-}
-
-type AgentEvent =
-  | 'agent_session_created'
-  | 'agent_session_recovered'
-  | 'agent_session_stopped'
-  | 'agent_message_sent'
-  | 'agent_turn_ended'
-  | 'agent_turn_interrupted'
-  | 'agent_prompt_requested'
-  | 'agent_prompt_answered';
-
-/** Adds an entry to the feed. Details hold no text. */
-export async function note(
-  trx: DatabaseTransaction,
-  session: Pick<AgentSessionRow, 'id' | 'org_id' | 'project_id' | 'sandbox_id'>,
-  actor: ActivityActor,
-  kind: AgentEvent,
-  details: Record<string, unknown> = {},
-): Promise<void> {
-  await insertActivity(trx, {
-    orgId: session.org_id,
-    projectId: session.project_id,
-    sandboxId: session.sandbox_id,
-    actor,
-    kind,
-    subject: { kind: 'agent_session', id: session.id },
-    details,
   });
 }
 
