@@ -1,8 +1,9 @@
-// Memory and latency of the API under attack: one key sends 600 file bodies of 16 MB, two orgs write
-// escaped files of 2 MiB on 12 connections each, and 5,000 slow connections have no key. Another
+// Memory and latency of the API under attack: one key sends 600 file bodies of 16 MB, two orgs
+// write escaped files of 2 MiB on 12 connections each, 5,000 slow connections have no key. Another
 // tenant reads its sandbox all the while. Prints the API's memory at the start, at its peak and a
 // minute after the attack, and the tenant's latencies.
-// Usage: npm run bench:hostile -- [--bodies N] [--connections N] [--escaped N] [--seconds N] [--json]
+// Usage: npm run bench:hostile -- [--bodies N] [--connections N] [--escaped N] [--seconds N]
+// [--json]
 import { fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -114,7 +115,8 @@ try {
     };
     console.log(
       `${result.machine}, Node ${process.version}; attackers, tenant, API and Postgres share the cores\n` +
-        `${bodies} bodies of 16 MB with one key, ${escaped} escaped writers of each of two orgs, ${connections} slow connections without a key, ${seconds} s\n\n` +
+        `${bodies} bodies of 16 MB with one key, ${escaped} writers of escaped files in each of two ` +
+        `orgs, ${connections} slow connections without a key, ${seconds} s\n\n` +
         `API memory: ${result.apiStartMib} MiB at the start, ${result.apiPeakMib} at the peak, ` +
         `${result.apiAfterMib} after ${AFTER_MS / 1_000} s (${result.apiAfterRatio} of the start)\n` +
         `GET of another tenant: half within ${result.otherTenantP50Ms} ms, 99 % within ` +

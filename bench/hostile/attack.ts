@@ -13,7 +13,7 @@ export interface AttackOrder {
   bodies: number;
   /** Connections without a key. */
   connections: number;
-  /** Orgs whose connections each write a file of 2 MiB again and again, with each character escaped. */
+  /** Orgs whose connections write files of 2 MiB, with each character escaped. */
   escaping: { token: string; sandboxId: string; connections: number }[];
 }
 

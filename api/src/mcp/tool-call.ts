@@ -137,7 +137,7 @@ function partsOf(
   return parts;
 }
 
-/** Checks ids before the access check, which expects text, and the arguments that become headers. */
+/** Checks ids, which the access check takes as text, and arguments that become headers. */
 function refuseWrongTypes(
   { route }: BoundAnswer,
   given: Readonly<Record<string, unknown>>,
@@ -156,7 +156,7 @@ function headerOf(name: string, given: Readonly<Record<string, unknown>>): strin
   const wait = given[WAIT_ARGUMENT];
   if (name === 'prefer' && wait !== undefined) return [`wait=${Number(wait)}`];
   const key = given[IDEMPOTENCY_ARGUMENT];
-  return name === 'idempotency-key' && key !== undefined ? [String(key)] : [];
+  return name === 'idempotency-key' && typeof key === 'string' ? [key] : [];
 }
 
 function argumentName(

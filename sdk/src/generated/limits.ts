@@ -204,10 +204,7 @@ export const HOLDS = { perReplica: 4_096, perSandbox: 256, perCredential: 8 } as
 /** Details of an approval, in UTF-16 code units. */
 export const AGENT_PROMPT_CHARACTERS = { short: 4_096, full: 131_072 } as const;
 
-/**
- * Approvals of a session within a minute that replace each other unanswered; more end the turn. An
- * answer or a message starts the minute anew.
- */
+/** Approvals of a session that replace each other unanswered; a further one fails the turn. */
 export const PROMPTS_PER_MINUTE = 10;
 
 /** Wait of a new agent session or message for the wake that it started (`wakeOnUse`). */

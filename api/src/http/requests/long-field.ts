@@ -103,7 +103,7 @@ class LongFieldReader {
     return this.#rest;
   }
 
-  /** The last text of the field; undefined without one. Frees its bytes: call it once, at the end. */
+  /** The last text of the field, once: frees its bytes. Undefined without the field. */
   takeText(): string | undefined {
     return this.#found ? this.#bytes.takeText() : undefined;
   }

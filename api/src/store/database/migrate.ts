@@ -39,8 +39,8 @@ import * as agentSessionCreators from '../../../migrations/0039_agent_session_cr
 import * as activityFollow from '../../../migrations/0040_activity_follow.ts';
 import * as operatorOrg from '../../../migrations/0041_operator_org.ts';
 import * as lastActiveBy from '../../../migrations/0042_last_active_by.ts';
-import * as credentialOrigin from '../../../migrations/0044_credential_origin.ts';
-import * as agentSessionEntries from '../../../migrations/0045_agent_session_entries.ts';
+import * as credentialOrigin from '../../../migrations/0043_credential_origin.ts';
+import * as agentSessionEntries from '../../../migrations/0044_agent_session_entries.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -82,8 +82,8 @@ const MIGRATIONS: Record<string, Migration> = {
   '0040_activity_follow': activityFollow,
   '0041_operator_org': operatorOrg,
   '0042_last_active_by': lastActiveBy,
-  '0044_credential_origin': credentialOrigin,
-  '0045_agent_session_entries': agentSessionEntries,
+  '0043_credential_origin': credentialOrigin,
+  '0044_agent_session_entries': agentSessionEntries,
 };
 
 /**

@@ -335,6 +335,8 @@ test("owners and admins list the members' usable tokens, without their uses", as
   const { status, body } = await api.call('GET', `/v1/orgs/${org.orgId}/agent-tokens`, { token: admin.token });
   assert.equal(status, 200);
   const [{ tokenPrefix, createdAt, expiresAt, ...token }] = body.agentTokens;
+  assert.match(tokenPrefix, /^\w{6,}/);
+  assert.ok(createdAt < expiresAt);
   assert.deepEqual(token, {
     ...{ id, name: 'made by a test', access: 'read_send', canApprove: false, canWake: true, viaSso: true },
     ...{ userId, email, revoked: false },
