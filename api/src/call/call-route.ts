@@ -1,6 +1,7 @@
 // Runs a call of a contract route, over any transport. Knows no HTTP server: an adapter passes the
 // caller's input and sends the response.
 // authenticate -> count -> authorize -> read the body -> parse -> run the service -> respond
+import { z } from 'zod';
 import { HOLD_SECONDS } from '@berth/contract/route/limits.ts';
 import { NDJSON } from '@berth/contract/route/route.ts';
 import type { SandboxConnection } from '../services/connections/connections.ts';
@@ -14,6 +15,9 @@ import { failureResponse, logFailure, toCodedError } from './failure.ts';
 import { readIdempotencyKey } from './idempotency-key.ts';
 import { preferredWaitSeconds, prefersAsync } from './prefer.ts';
 import { parseWith, type NameField } from './validation.ts';
+
+/** Of a route without a body: a field that it would ignore is refused. */
+const noBody = z.strictObject({}).optional();
 
 interface CallInput {
   /** Parameters of the path, decoded. */
@@ -177,7 +181,7 @@ async function readCall(
   return {
     params: schemas.params === undefined ? undefined : parseWith(schemas.params, input.params, 'path', input.nameOf),
     query: schemas.query === undefined ? undefined : parseWith(schemas.query, input.query, 'query', input.nameOf),
-    body: schemas.body === undefined ? undefined : parseWith(schemas.body, given, 'body', input.nameOf),
+    body: route.upload === true ? undefined : parseWith(schemas.body ?? noBody, given, 'body', input.nameOf),
     actor: admission?.actor,
     bearer: admission?.bearer,
     upload: route.upload === true ? (given as Upload) : undefined,

@@ -231,10 +231,11 @@ for (const route of closed) {
   }
 }
 
-for (const route of ROUTES.filter(({ request }) => request.body !== undefined)) {
-  const refuses =
-    route.request.body?.safeParse({ surprise: 1 }).error?.issues.some((issue) => issue.code === 'unrecognized_keys') ??
-    false;
+const isUpload = (route: Route): boolean => route.upload === true;
+for (const route of ROUTES.filter((one) => one.method !== 'GET' && !isUpload(one))) {
+  const { body } = route.request;
+  const issues = body?.safeParse({ surprise: 1 }).error?.issues ?? [];
+  const refuses = body === undefined || issues.some(({ code }) => code === 'unrecognized_keys');
   test(`${route.name}: an unknown body field is ${refuses ? 'refused by name' : 'ignored'}`, async () => {
     const prepared = await prepare(route, api);
     const answer = await send(
