@@ -182,7 +182,7 @@ it('a sandbox whose template lacks the agent refuses a session', async () => {
   const refused = await call(parts.caller, 'POST', `/v1/sandboxes/${id}/agent-sessions`);
   const { code, message } = errorOf(refused, 409);
   assert.equal(code, 'agent_not_installed');
-  assert.match(message, /template does not have agent_two/);
+  assert.match(message, /image does not have agent_two\. .*berth up --agents agent_one,agent_two/);
   await destroySandbox(parts.caller, id);
 });
 

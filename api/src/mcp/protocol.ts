@@ -26,6 +26,9 @@ export interface OfferedTools {
 /** Revisions of the protocol that the library serves, the newest first. */
 const REVISIONS = ['2026-07-28', ...SUPPORTED_PROTOCOL_VERSIONS];
 
+/** Start of a response with an invalid message as the validator reports it. */
+const FAULTS = /^\{"jsonrpc":"2\.0","id":.{1,1000}?,"error":\{"code":-3260[23],"message":"[^"\\]{0,60}\[\\n/;
+
 const INFO = { name: 'berth', title: 'Berth', version: '0.1.0' };
 const INSTRUCTIONS =
   'Tools of a service with sandboxes, isolated Linux VMs, each with a coding agent. Start an agent session in a ' +
@@ -41,7 +44,7 @@ export async function respondMcp(request: Request, parsedBody: unknown, tools: O
     // A stream would need a message before the result, which no handler here sends.
     const handler = createMcpHandler(factory, { legacy: 'reject', maxSubscriptions: 0 });
     try {
-      return await handler.fetch(request, { parsedBody });
+      return await readable(await handler.fetch(request, { parsedBody }));
     } finally {
       await handler.close();
     }
@@ -50,9 +53,43 @@ export async function respondMcp(request: Request, parsedBody: unknown, tools: O
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
   await server.connect(transport);
   try {
-    return await transport.handleRequest(request, { parsedBody });
+    return await readable(await transport.handleRequest(request, { parsedBody }));
   } finally {
     await server.close();
+  }
+}
+
+/**
+ * The library reports faults of a message as the JSON of a validator, partly as an internal error.
+ * Names them as errors of other faults do.
+ */
+async function readable(response: Response): Promise<Response> {
+  const text = await response.text();
+  const error = FAULTS.test(text) ? (JSON.parse(text) as { error: { message: string } }).error : null;
+  const issues = error === null ? null : issuesIn(error.message);
+  const headers = new Headers(response.headers);
+  headers.delete('content-length');
+  const init = { status: response.status, headers };
+  if (issues === null) return new Response(text === '' ? null : text, init);
+  const message = issues.map((issue) => `${(issue.path ?? []).join('.')}: ${issue.message}`).join('; ');
+  const { id } = JSON.parse(text) as { id: unknown };
+  return new Response(
+    JSON.stringify({ jsonrpc: '2.0', id, error: { code: ProtocolErrorCode.InvalidParams, message } }),
+    init,
+  );
+}
+
+interface Issue {
+  path?: PropertyKey[];
+  message?: string;
+}
+
+function issuesIn(message: string): Issue[] | null {
+  try {
+    const issues: unknown = JSON.parse(message.slice(message.indexOf('[\n')));
+    return Array.isArray(issues) ? (issues as Issue[]) : null;
+  } catch {
+    return null;
   }
 }
 

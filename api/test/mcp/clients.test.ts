@@ -88,7 +88,7 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
 
     const missing = await call('get_sandbox', { sandbox_id: 'sbx_aaaaaaaaaaaaaaaaaaaaaaaa' });
     assert.equal(missing.isError, true);
-    assert.match(missing.content[0]?.text ?? '', /^sandbox_not_found: there is no sandbox with the id/);
+    assert.match(missing.content[0]?.text ?? '', /^sandbox_not_found: there is no sandbox with this id/);
     await client.close();
   });
 

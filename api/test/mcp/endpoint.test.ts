@@ -123,6 +123,19 @@ test('a tool that is not offered is refused with the reason and the remedy', asy
   assert.match(await why(token), /does not accept a personal agent token/);
 });
 
+test('a faulty message is an error of its parameters, which names the field in plain text', async () => {
+  for (const [method, params, message] of [
+    ['initialize', { protocolVersion: 5, capabilities: {} }, /^params\.protocolVersion: [^\n{]+; params\.clientInfo: /],
+    ['tools/list', { cursor: 5 }, /^params\.cursor: Invalid input: expected string, received number$/],
+    ['tools/call', {}, /^params\.name: /],
+    ['tools/call', { name: 'x', arguments: [] }, /^params\.arguments: /],
+  ] as const) {
+    const { body } = await post({ jsonrpc: '2.0', id: 'one', method, params });
+    assert.deepEqual([body.id, body.error.code], ['one', -32_602], JSON.stringify(body));
+    assert.match(body.error.message, message);
+  }
+});
+
 test('an unknown revision of the protocol is refused with the supported ones, which all work', async () => {
   const withRevision = (revision: string, body: object = listTools): Promise<Posted> =>
     post(body, { headers: { 'mcp-protocol-version': revision } });

@@ -141,8 +141,9 @@ for (const status of sandboxStatus.options) {
         assert.equal(answer.body.error?.code, REFUSAL_CODES[action], JSON.stringify(answer.body));
         assert.equal(answer.status, ERRORS[REFUSAL_CODES[action]].status);
         assert.match(answer.body.error.message, new RegExp(`the sandbox is ${status}\\b`));
-        for (const legal of statusesAllowing(action))
-          assert.match(answer.body.error.message, new RegExp(`\\b${legal}\\b`));
+        const isOver = status === 'destroying' || status === 'deleted';
+        for (const remedy of isOver ? ['Create another sandbox'] : statusesAllowing(action))
+          assert.match(answer.body.error.message, new RegExp(`\\b${remedy}\\b`));
         assert.deepEqual([reached, api.steps, after], [[], [], sandbox]);
         return;
       }

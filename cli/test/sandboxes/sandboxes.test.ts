@@ -188,7 +188,7 @@ test('several sandboxes are all tried, each failure is named and sets the exit c
   const [one, two] = [await make(), await make()];
   const { code, stdout, stderr } = await service.run(['sandbox', 'sleep', one, 'sbx_nope', two, one]);
   assert.deepEqual([code, stdout], [1, `${one} stopped\n${two} stopped\n`]);
-  assert.match(stderr, /^berth: sbx_nope: there is no sandbox with the id in the path \(sandbox_not_found\)$/m);
+  assert.match(stderr, /^berth: sbx_nope: there is no sandbox with this id \(sandbox_not_found\)$/m);
   const removed = await service.run(['sandbox', 'rm', two, one, '--json']);
   assert.equal(removed.code, 0);
   const ids = [...removed.stdout.matchAll(/^ {4}"id": "(\w+)"/gm)].map(([, id]) => id);

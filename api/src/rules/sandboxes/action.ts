@@ -36,9 +36,20 @@ const VERBS: { readonly [action in SandboxAction]: string } = {
 export function requireLegal(action: SandboxAction, status: SandboxStatus): Exclude<SandboxActionDecision, 'refuse'> {
   const verdict = SANDBOX_ACTION_RULES[action][status];
   if (verdict !== 'refuse') return verdict;
+  const is = `the sandbox is ${status} (${SANDBOX_STATES[status].meaning})`;
+  const allowing = statusesAllowing(action);
   throw new CodedError(
     REFUSAL_CODES[action],
-    `the sandbox is ${status} (${SANDBOX_STATES[status].meaning}); ` +
-      `to ${VERBS[action]}, it must be ${statusesAllowing(action).join(' or ')}`,
+    mayReach(status, allowing)
+      ? `${is}; to ${VERBS[action]}, it must be ${allowing.join(' or ')}`
+      : `cannot ${VERBS[action]}: ${is}. Create another sandbox`,
   );
+}
+
+/** Reports whether a sandbox of the status can still get into one of the others. */
+function mayReach(status: SandboxStatus, others: readonly SandboxStatus[]): boolean {
+  const seen = new Set([status]);
+  // Iterates over the statuses that are added meanwhile, too.
+  for (const one of seen) for (const next of SANDBOX_STATES[one].next) seen.add(next);
+  return others.some((one) => seen.has(one));
 }

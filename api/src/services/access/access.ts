@@ -58,7 +58,7 @@ export async function authorize(
   // A role in the org, or the org's key, proves that the org exists.
   const exists = standing.role !== null || (actor.kind === 'api_key' && actor.orgId === orgId);
   if (!exists && !(isId('org', orgId) && (await findOrg(context.db, orgId)) !== undefined))
-    throw new CodedError('org_not_found', 'there is no org with the id in the path');
+    throw new CodedError('org_not_found', 'there is no org with this id');
 
   requireAccess(context, actor, route, orgId, standing);
   for (const [name, locate] of Object.entries(OWNED_LOCATORS)) {
@@ -128,7 +128,7 @@ async function standingIn(context: AccessContext, actor: Actor, orgId: string): 
 function requireOwned(name: NamedInPath, orgId: string, found: OwnedResource | undefined): void {
   if (found === undefined) throw notFound(name);
   if (found.orgId !== orgId)
-    throw new CodedError('org_access_denied', `the ${NOUNS[name]} with the id in the path belongs to another org`);
+    throw new CodedError('org_access_denied', `the ${NOUNS[name]} with this id belongs to another org`);
   if (found.gone) throw notFound(name);
 }
 
@@ -142,5 +142,5 @@ const NOUNS: { readonly [name in NamedInPath]: string } = {
 };
 
 function notFound(name: NamedInPath): CodedError {
-  return new CodedError(NAMED_IN_PATHS[name], `there is no ${NOUNS[name]} with the id in the path`);
+  return new CodedError(NAMED_IN_PATHS[name], `there is no ${NOUNS[name]} with this id`);
 }

@@ -95,7 +95,7 @@ export async function revokeAgentToken(context: ServiceContext, actor: Actor, to
   return await context.db.transaction().execute(async (trx) => {
     const found = isId('agentToken', tokenId) ? await findAgentToken(trx, tokenId) : undefined;
     if (found === undefined)
-      throw new CodedError('agent_token_not_found', 'there is no personal agent token with the id in the path');
+      throw new CodedError('agent_token_not_found', 'there is no personal agent token with this id');
     if (found.user_id !== actor.userId)
       throw new CodedError('agent_token_access_denied', 'this personal agent token belongs to another user');
     const revoked = await writeRevocation(trx, tokenId);

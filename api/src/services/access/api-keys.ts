@@ -102,8 +102,7 @@ export async function revokeApiKey(
     const revoked = await writeRevocation(trx, orgId, keyId);
     if (revoked === undefined) {
       const already = await findApiKey(trx, orgId, keyId);
-      if (already === undefined)
-        throw new CodedError('api_key_not_found', 'there is no API key with the id in the path');
+      if (already === undefined) throw new CodedError('api_key_not_found', 'there is no API key with this id');
       return already;
     }
     await insertActivity(trx, {

@@ -47,7 +47,7 @@ export async function endSignIn(
   return await db.transaction().execute(async (trx) => {
     const ended = isId('signIn', signInId) ? await deleteSignIn(trx, actor.userId, signInId) : undefined;
     if (ended === undefined)
-      throw new CodedError('sign_in_not_found', 'you have no sign-in with the id in the path, or it has ended');
+      throw new CodedError('sign_in_not_found', 'you have no sign-in with this id, or it has ended');
     await record(trx, actor.userId, actorOf(actor), {
       subject: { kind: 'sign_in', id: signInId },
       details: { count: 1 },

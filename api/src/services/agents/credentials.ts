@@ -26,7 +26,7 @@ type Agent = keyof typeof AGENT_PROVIDERS;
 export function requireAgent(agent: string): Agent {
   if (Object.hasOwn(AGENT_PROVIDERS, agent)) return agent as Agent;
   const agents = Object.keys(AGENT_PROVIDERS).join(' and ');
-  throw new CodedError('agent_not_found', `there is no agent with the id in the path; the agents are ${agents}`);
+  throw new CodedError('agent_not_found', `there is no agent with this id; the agents are ${agents}`);
 }
 
 /** Undefined if none is stored. Throws `project_not_found`. */
@@ -86,5 +86,5 @@ async function lock(trx: DatabaseTransaction, orgId: string, projectId: string):
 
 /** Deleted concurrently, after the access decision. */
 function throwNotFound(): never {
-  throw new CodedError('project_not_found', 'there is no project with the id in the path');
+  throw new CodedError('project_not_found', 'there is no project with this id');
 }

@@ -210,8 +210,7 @@ async function detailOf(
   prompt: GuestPromptText | null,
 ): Promise<SessionDetail> {
   const row = await store.findShownSession(db, sessionId);
-  if (row === undefined)
-    throw new CodedError('agent_session_not_found', 'there is no agent session with the id in the path');
+  if (row === undefined) throw new CodedError('agent_session_not_found', 'there is no agent session with this id');
   return { row, recentTurns: await listRecentTurns(db, sessionId, RECENT_TURNS), prompt };
 }
 

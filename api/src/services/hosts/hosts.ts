@@ -30,7 +30,7 @@ export async function getHost(
 ): Promise<{ host: store.ListedHostRow; sandboxes: CursorPage<store.HostSandboxRow> }> {
   const filter = { seenWithinMs: HOST_SEEN_WITHIN_MS, hostId };
   const [host] = HOST_ID.test(hostId) ? (await store.listHosts(db, filter, { limit: 1, after: null })).rows : [];
-  if (host === undefined) throw new CodedError('host_not_found', 'there is no host with the id in the path');
+  if (host === undefined) throw new CodedError('host_not_found', 'there is no host with this id');
   const sandboxes = await readOnePage('hostSandboxes', query, (page) => store.listHostSandboxes(db, hostId, page));
   return { host, sandboxes };
 }

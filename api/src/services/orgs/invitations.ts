@@ -96,8 +96,7 @@ export async function revokeInvitation(
   return await context.db.transaction().execute(async (trx) => {
     await lockMemberships(trx, orgId);
     const invitation = await findInvitation(trx, orgId, invitationId);
-    if (invitation === undefined)
-      throw new CodedError('invitation_not_found', 'there is no invitation with the id in the path');
+    if (invitation === undefined) throw new CodedError('invitation_not_found', 'there is no invitation with this id');
     requirePending(invitation);
     const revoked = await markRevoked(trx, invitationId);
     if (revoked === undefined) throw new Error(`the invitation ${invitationId} is pending and cannot be revoked`);

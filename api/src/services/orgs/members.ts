@@ -122,7 +122,6 @@ async function endMembership(
 async function lockMember(trx: DatabaseTransaction, orgId: string, userId: string): Promise<MemberRow> {
   await lockMemberships(trx, orgId);
   const member = isId('user', userId) ? await findMember(trx, orgId, userId) : undefined;
-  if (member === undefined)
-    throw new CodedError('member_not_found', 'the org has no member with the userId in the path');
+  if (member === undefined) throw new CodedError('member_not_found', 'the org has no member with this userId');
   return member;
 }

@@ -47,8 +47,7 @@ export async function renameOrg(
     await lockOrg(trx, orgId);
     const before = await findOrg(trx, orgId);
     const role = roleName.safeParse(await findRole(trx, orgId, actor.userId));
-    if (before === undefined || !role.success)
-      throw new CodedError('org_not_found', 'there is no org with the id in the path');
+    if (before === undefined || !role.success) throw new CodedError('org_not_found', 'there is no org with this id');
     if (before.name === name) return forCaller(actor, before, role.data);
     await setName(trx, orgId, name);
     const details = { changes: { name: { from: before.name, to: name } } };

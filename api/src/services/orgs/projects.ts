@@ -210,5 +210,5 @@ async function lock(
 
 /** Deleted concurrently, after the access decision. */
 function throwNotFound(): never {
-  throw new CodedError('project_not_found', 'there is no project with the id in the path');
+  throw new CodedError('project_not_found', 'there is no project with this id');
 }

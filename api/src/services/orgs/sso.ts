@@ -178,5 +178,5 @@ const isProven = ({ verified_at: verifiedAt }: OrgDomainRow): boolean => verifie
 
 /** Removed or expired, after the access decision. */
 function throwNotFound(): never {
-  throw new CodedError('domain_not_found', 'the org has no domain with the id in the path, or its claim has expired');
+  throw new CodedError('domain_not_found', 'the org has no domain with this id, or its claim has expired');
 }

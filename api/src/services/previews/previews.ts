@@ -166,7 +166,7 @@ export async function revokePreview(
   return await context.db.transaction().execute(async (trx) => {
     const found = isId('previewLink', previewId) ? await findPreviewLink(trx, sandbox.id, previewId) : undefined;
     if (found === undefined)
-      throw new CodedError('preview_link_not_found', 'the sandbox has no public link with the id in the path');
+      throw new CodedError('preview_link_not_found', 'the sandbox has no public link with this id');
     const revoked = await writeRevocation(trx, sandbox.id, previewId);
     // A concurrent call may have revoked it since the read.
     if (revoked === undefined) {

@@ -21,7 +21,7 @@ export async function setEgress(
 ): Promise<{ sandbox: SandboxRow; enforced: boolean }> {
   const sandbox = await context.db.transaction().execute(async (trx) => {
     const before = await lockSandbox(trx, sandboxId);
-    if (before === undefined) throw new CodedError('sandbox_not_found', 'there is no sandbox with the id in the path');
+    if (before === undefined) throw new CodedError('sandbox_not_found', 'there is no sandbox with this id');
     if (before.status === 'destroying' || before.status === 'deleted')
       throw new CodedError('sandbox_state_conflict', `the sandbox is ${before.status}; it has no network any more`);
     if (canonicalJson(before.egress) === canonicalJson(egress)) return before;

@@ -26,7 +26,7 @@ export async function commitIntent(
 ): Promise<SandboxRow> {
   const { sandbox, enqueued } = await context.db.transaction().execute(async (trx) => {
     const before = await lockSandbox(trx, sandboxId);
-    if (before === undefined) throw new CodedError('sandbox_not_found', 'there is no sandbox with the id in the path');
+    if (before === undefined) throw new CodedError('sandbox_not_found', 'there is no sandbox with this id');
     return await decide(trx, before);
   });
   if (enqueued) context.lifecycle.started();

@@ -19,7 +19,7 @@ import { requireLegal } from '../../rules/sandboxes/action.ts';
 export async function renewSandbox(context: ServiceContext, actor: Actor, sandboxId: string): Promise<SandboxRow> {
   return await context.db.transaction().execute(async (trx) => {
     const before = await lockSandbox(trx, sandboxId);
-    if (before === undefined) throw new CodedError('sandbox_not_found', 'there is no sandbox with the id in the path');
+    if (before === undefined) throw new CodedError('sandbox_not_found', 'there is no sandbox with this id');
     const session = sessionOf(before);
     requireLegal('renew', before.status);
     const sandbox = await extendExpiry(trx, sandboxId, session.ttlSeconds);

@@ -72,8 +72,7 @@ export async function destroySandbox(
   try {
     const { sandbox, started } = await context.db.transaction().execute(async (trx) => {
       const before = await lockSandbox(trx, sandboxId);
-      if (before === undefined)
-        throw new CodedError('sandbox_not_found', 'there is no sandbox with the id in the path');
+      if (before === undefined) throw new CodedError('sandbox_not_found', 'there is no sandbox with this id');
       if (SANDBOX_ACTION_RULES.destroy[before.status] === 'done') return { sandbox: before, started: false };
       const result = await transitionSandbox(trx, {
         sandboxId,

@@ -56,7 +56,7 @@ export async function updateProjectGuardrails(
   return await context.db.transaction().execute(async (trx) => {
     const before = await lockProject(trx, orgId, projectId, 'change');
     // Deleted concurrently, after the access decision.
-    if (before === undefined) throw new CodedError('project_not_found', 'there is no project with the id in the path');
+    if (before === undefined) throw new CodedError('project_not_found', 'there is no project with this id');
     const was = before.sandbox_machine_hour_limit;
     if (limit === was) return { sandboxMachineHourLimit: limit };
     // Serialised with the creates and wakes that check a cap (caps.ts).
