@@ -168,6 +168,7 @@ export class AgentGuests {
     if (verb === 'messages') return this.#message(vmId, session, body);
     if (verb === 'answer') return this.#take(session, body);
     if (verb !== 'interrupt') throw new Error(`the guest has no call ${verb}`);
+    if (session.view.bridge !== 'ready') throw refusal('agent_bridge_stopped');
     if (!isActive(session.view.turn)) throw refusal('agent_turn_not_active');
     session.change({ turn: { ...session.view.turn, state: 'interrupting' }, prompt: null });
     return { session: session.view };
@@ -219,6 +220,7 @@ export class AgentGuests {
   #take(session: GuestSession, { requestId, decision }: Record<string, unknown>): unknown {
     const earlier = session.answers.get(requestId as number);
     if (earlier !== undefined && earlier === decision) return { repeated: true, session: session.view };
+    if (earlier === undefined && session.view.bridge !== 'ready') throw refusal('agent_bridge_stopped');
     const { prompt, turn } = session.view;
     if (prompt === null || turn === null || prompt.requestId !== requestId) throw refusal('agent_prompt_not_pending');
     session.answers.set(prompt.requestId, String(decision));

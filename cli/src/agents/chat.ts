@@ -260,7 +260,9 @@ class Chat {
     this.#interruptsNext = false;
     this.#note('interrupting; Ctrl-C again leaves');
     this.#session.interrupt({ signal: this.#signal }).catch((error: unknown) => {
-      if (this.#signal.aborted || (error instanceof BerthError && error.code === 'agent_turn_not_active')) return;
+      const isOver =
+        error instanceof BerthError && ['agent_turn_not_active', 'agent_bridge_stopped'].includes(error.code);
+      if (this.#signal.aborted || isOver) return;
       this.#report(error);
     });
   }

@@ -38,7 +38,8 @@ describe('start, ls and get', () => {
     );
     assert.deepEqual(await run('ls', '--sandbox', id, '--quiet'), { code: 0, stdout: `${ags}\n`, stderr: '' });
     const shown = await run('get', ags);
-    assert.match(shown.stdout, /^status {7}available\navailable {4}messages, output, approvals, interruption$/m);
+    const available = 'messages, output, approvals, interruption, recovery';
+    assert.ok(shown.stdout.includes(`\nstatus       available\navailable    ${available}\n`), shown.stdout);
     const json = JSON.parse((await run('get', ags, '--json')).stdout) as { id: string };
     assert.equal(json.id, ags);
   });

@@ -124,7 +124,7 @@ export const AGENT_OPERATIONS: {
 } = {
   managed: {
     starting: ['output'],
-    ready: ['messages', 'output', 'approvals', 'interruption'],
+    ready: ['messages', 'output', 'approvals', 'interruption', 'recovery'],
     suspended: [],
     stopped: ['output', 'recovery'],
     gone: [],
@@ -140,7 +140,7 @@ export const AGENT_OPERATIONS: {
 
 /** Operations that a surface supports for an agent, beyond {@link AGENT_OPERATIONS}. */
 const TERMINAL_EXTRAS: Readonly<Record<string, { readonly [state in BridgeState]?: readonly AgentOperation[] }>> = {
-  agent_one: { ready: ['interruption'], stopped: ['recovery'] },
+  agent_one: { ready: ['interruption', 'recovery'], stopped: ['recovery'] },
 };
 
 interface SessionFacts {

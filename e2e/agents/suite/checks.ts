@@ -191,7 +191,8 @@ export const CHECKS: { readonly [title: string]: (check: SessionCheck) => Promis
     await check.ends(turnId, 'failed', 'bridge_ended');
     await check.stopped('bridge_ended');
     assert.equal((await check.talk.session()).needsYou, false);
-    assertRefused(await check.answer(requestId, 'accept'), 409, 'agent_prompt_not_pending');
+    assertRefused(await check.answer(requestId, 'accept'), 409, 'agent_bridge_stopped');
+    assertRefused(await check.call('POST', '/interrupt'), 409, 'agent_bridge_stopped');
     assertRefused(await check.send('next', [say('next')]), 409, 'agent_bridge_stopped');
     // Before its end, the agent may tell its model that the tool was refused.
     await check.assertRuns(turnId, 'crash', [0, 1]);

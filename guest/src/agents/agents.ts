@@ -118,7 +118,7 @@ export class Agents {
 
     // A bridge that died may have taken it.
     const turn = session.turn(turnId);
-    if (turn === null) throw new AgentRefused('agent_bridge_stopped', 'the bridge has stopped: recover the session');
+    if (turn === null) throw stopped();
     if (turn.state === 'void') throw new AgentRefused('agent_turn_void', 'the turn was declared undelivered');
 
     return { turn, known: true, session: viewOf(session) };
@@ -139,14 +139,14 @@ export class Agents {
 
     const earlier = session.reader.history().answers.get(answer.requestId as number);
     if (earlier === answer.decision) return { repeated: true, session: viewOf(session) };
+    if (earlier === undefined) throw stopped();
 
     throw new AgentRefused('agent_prompt_not_pending', 'this approval is not pending');
   }
 
   async interrupt(id: string): Promise<{ session: GuestAgentView }> {
     const session = this.#session(id);
-    if ((await session.call('interrupt', {})) === null)
-      throw new AgentRefused('agent_turn_not_active', 'no turn is active');
+    if ((await session.call('interrupt', {})) === null) throw stopped();
 
     return { session: viewOf(session) };
   }
@@ -289,6 +289,10 @@ function viewOf(session: AgentSession): GuestAgentView {
   if (view === null) throw missing();
 
   return view;
+}
+
+function stopped(): AgentRefused {
+  return new AgentRefused('agent_bridge_stopped', 'the bridge has stopped: recover the session');
 }
 
 function missing(): AgentRefused {

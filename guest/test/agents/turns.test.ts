@@ -92,6 +92,17 @@ test('a void turn never runs, and a turn that was taken cannot be voided', async
   );
 });
 
+test('a stopped bridge refuses messages, answers and interrupts by its own code', async (t) => {
+  const session = await (await AgentDaemon.start(t)).session();
+  await session.send('ask delete it');
+  await session.kill('bridge');
+  await session.stopped();
+  const refused = { status: 409, code: 'agent_bridge_stopped' };
+  await assert.rejects(session.send('say no'), refused);
+  await assert.rejects(session.answer(1, 'accept'), refused);
+  await assert.rejects(session.interrupt(), refused);
+});
+
 test('a void holds without a live bridge, and after a recovery', async (t) => {
   const session = await (await AgentDaemon.start(t)).session();
   await session.kill('bridge');

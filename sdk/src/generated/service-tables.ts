@@ -499,7 +499,8 @@ export const AGENT_OPERATIONS = {
       "messages",
       "output",
       "approvals",
-      "interruption"
+      "interruption",
+      "recovery"
     ],
     "suspended": [],
     "stopped": [

@@ -106,7 +106,13 @@ export async function answerPrompt(
   try {
     answered = await context.hosts.at(inUse.host_url).call(answerAgent, request);
   } catch (error) {
-    throw await explainAgentFailure(context, session, error, '; the answer may or may not have been taken');
+    throw await explainAgentFailure(
+      context,
+      session,
+      error,
+      '; the answer may or may not have been taken',
+      'answer an approval',
+    );
   }
   const { repeated, session: view } = answered;
   await context.db.transaction().execute(async (trx) => {
@@ -130,7 +136,13 @@ export async function interruptTurn(
   try {
     view = (await context.hosts.at(inUse.host_url).call(interruptAgent, request)).session;
   } catch (error) {
-    throw await explainAgentFailure(context, session, error, '; the interrupt may or may not have been requested');
+    throw await explainAgentFailure(
+      context,
+      session,
+      error,
+      '; the interrupt may or may not have been requested',
+      'interrupt a turn',
+    );
   }
   const { turn } = view;
   if (turn === null) throw new CodedError('agent_turn_not_active', 'no turn is active');

@@ -1,4 +1,5 @@
 // Maps failures of agent calls to API errors.
+import { AGENT_LABELS } from '@berth/contract/agents/sessions.ts';
 import type { ErrorCode } from '@berth/contract/route/errors.ts';
 import { AGENT_ERRORS, AGENT_SESSIONS, type AgentErrorCode } from '@berth/protocol/agent-errors.ts';
 import { HostError } from '../../hosts/error.ts';
@@ -31,14 +32,19 @@ const CODES: { readonly [code in AgentErrorCode]: ErrorCode } = {
 
 type Named = Pick<AgentSessionRow, 'id' | 'sandbox_id' | 'org_id' | 'project_id' | 'agent'>;
 
-const MESSAGES: { readonly [code in AgentErrorCode]: (session: Named) => string } = {
+/** What a caller wants of a session, as in *cannot ...*. */
+type Operation = 'send a message' | 'answer an approval' | 'interrupt a turn' | 'use the session';
+
+const MESSAGES: { readonly [code in AgentErrorCode]: (session: Named, operation: Operation) => string } = {
   agent_session_missing: () => "the sandbox no longer has the session's files; create another session",
   agent_bridge_missing: () => 'the bridge program did not arrive in the sandbox; recover the session to try again',
   agent_turn_active: () => 'a turn is active, and messages are never queued; poll until it has ended, or interrupt it',
   agent_turn_void: () => 'the turn was declared undelivered',
   agent_turn_not_active: () => 'no turn is active',
-  agent_run_over: ({ id }) => `the sandbox has booted its disk since; recover the session ${id}`,
-  agent_bridge_stopped: ({ id }) => `the session's bridge has stopped; recover the session ${id}`,
+  agent_run_over: ({ id }, operation) =>
+    `cannot ${operation}: the sandbox has booted its disk since; recover the session ${id}`,
+  agent_bridge_stopped: ({ id }, operation) =>
+    `cannot ${operation}: the session's bridge has stopped; recover the session ${id}`,
   agent_bridge_too_old: () =>
     'the bridge of this session is too old for requestKey; recover the session after its bridge has stopped, or ' +
     'create another one',
@@ -48,7 +54,10 @@ const MESSAGES: { readonly [code in AgentErrorCode]: (session: Named) => string 
     "the agent has no credentials; store the project's model key (PUT " +
     `/v1/orgs/${org_id}/projects/${project_id}/agent-credentials/${agent}, or berth project agent-credentials set), ` +
     `or sign in inside the sandbox (berth agent sign-in ${sandbox_id})`,
-  agent_not_installed: ({ agent }) => `the sandbox's template does not have ${agent}; create a sandbox of a newer one`,
+  agent_not_installed: ({ agent }) =>
+    `the sandbox's image does not have ${agent}. The operator adds it with ` +
+    `\`./berth up --agents ${Object.keys(AGENT_LABELS).join(',')}\` (BERTH_AGENTS); then create another sandbox: ` +
+    'an existing one keeps its image',
   agent_session_limit: () =>
     `a sandbox keeps ${AGENT_SESSIONS.kept} agent sessions and runs ${AGENT_SESSIONS.live} at once, fewer if its ` +
     'memory is short; wait for a turn to end, or resize the sandbox',
@@ -64,10 +73,14 @@ export function isAgentRefusal(error: unknown): error is HostError & { code: Age
 }
 
 /** The API's error of a refusal. */
-export function refusalOf(code: AgentErrorCode, session: Named): CodedError {
+export function refusalOf(code: AgentErrorCode, session: Named, operation: Operation = 'use the session'): CodedError {
   const known = CODES[code];
   const passes = known === 'agent_bridge_not_ready' || known === 'host_unavailable';
-  return new CodedError(known, MESSAGES[code](session), passes ? { retryAfterSeconds: RETRY_AFTER_SECONDS } : {});
+  return new CodedError(
+    known,
+    MESSAGES[code](session, operation),
+    passes ? { retryAfterSeconds: RETRY_AFTER_SECONDS } : {},
+  );
 }
 
 /** Converts the failure of a call about the session. */
@@ -76,7 +89,8 @@ export async function explainAgentFailure(
   session: Named,
   error: unknown,
   consequence?: string,
+  operation?: Operation,
 ): Promise<unknown> {
-  if (isAgentRefusal(error)) return refusalOf(error.code, session);
+  if (isAgentRefusal(error)) return refusalOf(error.code, session, operation);
   return await explainHostFailure(context, session.sandbox_id, 'agent_session', error, consequence);
 }

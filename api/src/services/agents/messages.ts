@@ -113,7 +113,7 @@ async function send(context: ServiceContext, actor: Actor, sent: Dispatch): Prom
 async function explainDelivery(context: ServiceContext, sent: Dispatch, error: unknown): Promise<unknown> {
   const { session, turn } = sent;
   if (!(error instanceof HostError)) return error;
-  if (isAgentRefusal(error) && (await withdraw(context, sent))) return refusalOf(error.code, session);
+  if (isAgentRefusal(error) && (await withdraw(context, sent))) return refusalOf(error.code, session, 'send a message');
   if (NOT_SENT.has(error.code) && (await store.deleteUndelivered(context.db, turn.id)))
     return await explainAgentFailure(context, session, error, '; the message was not delivered');
 

@@ -84,7 +84,7 @@ test('a new session is ready, with the agent of its sandbox', async () => {
   );
   assert.deepEqual(body.communication, {
     status: 'available',
-    capabilities: ['messages', 'output', 'approvals', 'interruption'],
+    capabilities: ['messages', 'output', 'approvals', 'interruption', 'recovery'],
   });
 });
 
@@ -125,6 +125,31 @@ test('a start whose agent was not ready in time is 503; the stopped session can 
   assert.deepEqual([stopped.bridgeState, stopped.bridgeReason], ['stopped', 'not_ready']);
   assert.deepEqual(stopped.communication, { status: 'stopped', capabilities: ['output', 'recovery'] });
   assert.equal((await session.call('POST', '/recover')).body.bridgeState, 'ready');
+});
+
+test('the capabilities of a session are the operations that succeed, and refusals name the operation', async () => {
+  const session = await create();
+  const { capabilities } = (await session.get()).body.communication;
+  assert.deepEqual(capabilities, ['messages', 'output', 'approvals', 'interruption', 'recovery']);
+  assert.equal((await session.call('POST', '/recover')).body.bridgeState, 'ready');
+  await session.turn();
+  const requestId = session.guest.ask();
+  assert.equal((await session.answer(requestId)).status, 200);
+  assert.equal((await session.call('POST', '/interrupt')).status, 200);
+  assert.equal((await session.output()).status, 200);
+
+  session.guest.end();
+  session.guest.change({ bridge: 'stopped', bridgeReason: 'idle' });
+  assert.deepEqual((await session.get()).body.communication.capabilities, ['output', 'recovery']);
+  for (const [what, refused] of [
+    ['send a message', await session.send('x')],
+    ['answer an approval', await session.answer(requestId + 1)],
+    ['interrupt a turn', await session.call('POST', '/interrupt')],
+  ] as const) {
+    const { error } = assertRefused(refused, 409, 'agent_bridge_stopped');
+    assert.equal(error.message, `cannot ${what}: the session's bridge has stopped; recover the session ${session.id}`);
+  }
+  assert.equal((await session.output()).status, 200);
 });
 
 test('a host that does not respond leaves a stopped session that can be recovered', async () => {

@@ -122,7 +122,8 @@ function Sent({ session, note: { code, message }, onCheck }: SentProps) {
 
 export function RecoverButton({ session }: { session: api.AgentSession }) {
   const refusal = useOrgInView().refusalOf('agent_session.send');
-  const isPossible = session.communication.capabilities.includes('recovery');
+  // Recovering a ready session leaves its bridge as it is.
+  const isPossible = session.bridgeState !== 'ready' && session.communication.capabilities.includes('recovery');
   return (
     <CallButton
       reason={refusal ?? (isPossible ? null : text.noRecovery)}

@@ -91,7 +91,9 @@ async function interrupt(sessionId: string, signal: AbortSignal): Promise<void> 
   try {
     await berth.raw.interruptAgentTurn({ path: { sessionId }, signal });
   } catch (error) {
-    if (!(error instanceof BerthError) || error.code !== 'agent_turn_not_active') throw error;
+    const isOver =
+      error instanceof BerthError && ['agent_turn_not_active', 'agent_bridge_stopped'].includes(error.code);
+    if (!isOver) throw error;
   }
   let session = await heldSession(sessionId, undefined, signal);
   while (hasActiveTurn(session)) {
