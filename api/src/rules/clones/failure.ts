@@ -1,6 +1,7 @@
 // Clone failures: a code for programs and a message for people. Git's output comes from the guest
 // and a possibly hostile server. Messages show it truncated, in printable characters, without the
 // credentials of the clone. Pure.
+import { HIDDEN } from '../shown-text.ts';
 import type { Reason } from '../sandboxes/machine-death.ts';
 
 const SENTENCES = {
@@ -42,7 +43,7 @@ export function cleanWords(words: string, secrets: readonly string[]): string {
   // Remove secrets before any other change could split one, and again after changes that could join
   // one.
   const cleared = withoutAll(
-    withoutAll(words, known).replace(ESCAPES, '').replace(UNPRINTABLE, ' ').replace(/ {2,}/g, ' '),
+    withoutAll(words, known).replace(ESCAPES, '').replace(HIDDEN, ' ').replace(/ {2,}/g, ' '),
     known,
   );
   const bare = cleared.replace(USER_IN_URL, `$1${REDACTED}@`).trim();
@@ -51,11 +52,6 @@ export function cleanWords(words: string, secrets: readonly string[]): string {
 
 // oxlint-disable-next-line no-control-regex
 const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|.)/g;
-/**
- * Control and format characters (including bidirectional overrides), line separators and lone
- * surrogates.
- */
-const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Cn}\u2028\u2029]/gu;
 const USER_IN_URL = /(\w:\/\/)[^\s/@]+@/g;
 
 function withoutAll(text: string, secrets: readonly string[]): string {

@@ -11,6 +11,7 @@ import { readOnePage, type CursorPage } from '../../rules/page.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
 import * as store from '../../store/agents/sessions.ts';
 import type { AgentSessionRow, ShownSessionRow } from '../../store/agents/sessions.ts';
+import { shownPrompt } from '../../rules/agents/prompt.ts';
 import { listRecentTurns, type AgentTurnRow } from '../../store/agents/turns.ts';
 import { findProject } from '../../store/orgs/projects.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
@@ -191,7 +192,7 @@ async function look(
       .transaction()
       .execute((trx) => recordViewIn(trx, session.id, { epoch: sandbox.epoch, view: found.session, turns }));
     return {
-      session: await detailOf(context, session.id, found.prompt),
+      session: await detailOf(context, session.id, found.prompt && shownPrompt(found.prompt, detail)),
       guestRevision: found.session.revision,
     };
   } catch (error) {

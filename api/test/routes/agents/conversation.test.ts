@@ -107,6 +107,22 @@ test('a pending approval is shown with its text, answered once, and repeated ans
   );
 });
 
+test('an approval shows characters that hide or reorder its text, also to programs', async (t) => {
+  const session = await create();
+  await session.turn();
+  session.guest.ask();
+  const before = api.agents.promptText;
+  t.after(() => void (api.agents.promptText = before));
+  api.agents.promptText = { title: 'Run \u202etest', detail: `line\n\u200b${'\u202e'.repeat(10_000)}` };
+  const { title, detail, truncated } = (await session.get()).body.pendingInput;
+  assert.deepEqual(
+    [title, detail.slice(0, 21), detail.length, truncated],
+    [String.raw`Run \u{202e}test`, 'line\n\\u{200b}\\u{202e}', 4_096, true],
+  );
+  const whole = (await session.get('?detail=full')).body.pendingInput;
+  assert.equal(whole.detail.length, 'line\n'.length + 8 * 10_001);
+});
+
 for (const body of [
   {},
   { requestId: 1 },
