@@ -60,6 +60,28 @@ test('every split of a text with keys has the same result, and only a beginning 
   }
 });
 
+test('the key escaped for a URL or in base64, alone or within a text, is masked at every split', () => {
+  const key = 'sk-ant/api+03=key~??>>0123';
+  const before = ['', 'u', 'us', 'user:'];
+  const encoded = before.flatMap((start) =>
+    (['base64', 'base64url'] as const).map((form) => Buffer.from(`${start}${key}:end`).toString(form)),
+  );
+  const text = [encodeURIComponent(key), ...encoded].join(' ');
+  for (let size = 1; size <= text.length; size += 1) {
+    const redaction = new Redaction(key);
+    let sent = '';
+    for (let at = 0; at < text.length; at += size)
+      sent += String(redaction.chunk(Buffer.from(text.slice(at, at + size))));
+    sent += String(redaction.end());
+    assert.equal(sent.length, text.length);
+    const [escaped, ...others] = sent.split(' ');
+    assert.match(escaped ?? '', /^\*+$/);
+    // What is left decodes to neither the key nor a part of it.
+    for (const one of others) assert.match(one, /^.{0,8}\*{34}.{0,8}$/, `${size}: ${one}`);
+    if (size === 1) assert.equal(new Redaction(key).header(text), sent);
+  }
+});
+
 test('a short key is no secret: it is not masked where it occurs by chance', async (t) => {
   const provider = await startProvider(t, (_request, response) => void response.end('EMPTY'));
   const vm = await GatewayOfVm.start(t, sharedLimits(), accessTo(provider, 'EMPTY'));
