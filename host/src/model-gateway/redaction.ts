@@ -46,8 +46,8 @@ export class Redaction {
 }
 
 /**
- * The key as it is, escaped for a URL, and in base64 of a text that contains it: there it has one of
- * three forms, by the bytes before it. Characters that depend on its neighbours are not part of them.
+ * The key as it is, escaped for a URL, and in base64 of a text that contains it. There it has one
+ * of three forms, by the bytes before it; they exclude characters that depend on its neighbours.
  */
 function formsOf(key: string): Form[] {
   const encoded = [0, 1, 2].flatMap((before) => {

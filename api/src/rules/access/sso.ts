@@ -15,8 +15,8 @@ interface SsoSettings {
 }
 
 /**
- * Throws `sso_required` if the credential came of a sign-in without SSO. API keys pass: the org
- * lets its owners and admins create them, lists them with their origin, and revokes them.
+ * Throws `sso_required` if the credential came of a sign-in without SSO. API keys pass: the org's
+ * owners and admins create them in it, see their origin, and revoke them.
  */
 export function requireSso(actor: Actor, terms: SsoTerms | null, settings: SsoSettings): void {
   if (actor.kind === 'api_key' || terms === null || !lacksSso({ viaSso: actor.viaSso, sso: terms })) return;

@@ -4,7 +4,7 @@ import type { Agent } from '@berth/contract/sandboxes/fields.ts';
 import type { ModelAccess } from '@berth/protocol/calls/model-access.ts';
 import { keysInForce, modelVersionOf } from '../../rules/agents/model-access.ts';
 import { readAgentCredentials, type AgentCredentialRow } from '../../store/agents/credentials.ts';
-import { hasAgentSessions, listAwakeWithSessions } from '../../store/agents/sessions.ts';
+import { mayUseModels, listAwakeUsingModels } from '../../store/agents/sessions.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { openText, UnsealError } from '../context/sealed.ts';
 import type { Settings } from '../context/settings.ts';
@@ -43,14 +43,14 @@ async function readModelAccesses(
   };
 }
 
-/** Access for a VM of the sandbox: none without an agent session. */
+/** Access for a VM of the sandbox: none without an agent session that may use it. */
 export async function readModelAccess(
   context: ModelAccessContext,
   sandbox: ProjectOf & { id: string; agent: string },
 ): Promise<ModelAccess> {
   const access = (await readModelAccesses(context, sandbox))(sandbox.agent);
   // After the read of the keys: a session that begins now gives access of a later time.
-  if (await hasAgentSessions(context.db, sandbox.id)) return access;
+  if (await mayUseModels(context.db, sandbox.id)) return access;
   return { ...access, version: modelVersionOf([]), agents: { agent_one: null, agent_two: null } };
 }
 
@@ -92,7 +92,7 @@ export async function spreadModelAccess(
   context: ServiceContext,
   { orgId, projectId, agent }: { orgId: string; projectId: string; agent: Agent },
 ): Promise<void> {
-  const waiting = await listAwakeWithSessions(context.db, projectId, agent);
+  const waiting = await listAwakeUsingModels(context.db, projectId, agent);
   if (waiting.length === 0) return;
   const accessOf = await readModelAccesses(context, { org_id: orgId, project_id: projectId });
   const signal = AbortSignal.timeout(SPREAD_MS);

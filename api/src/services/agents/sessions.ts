@@ -86,6 +86,7 @@ async function start(
     await store.deleteAgentSession(context.db, id);
     if (gateway) await withdrawModelAccess(context, sandbox);
   };
+  if (mode === 'recover') await store.noteRecover(context.db, id);
   const gateway: boolean = await giveModelAccess(context, sandbox).catch(async (error: unknown) => {
     if (mode === 'create') await store.deleteAgentSession(context.db, id);
     throw await explainAgentFailure(context, session, error);

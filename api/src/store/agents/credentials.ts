@@ -1,5 +1,6 @@
 // Rows of model credentials. SQL only.
 import { sql } from 'kysely';
+import { SANDBOXES_USING_MODELS } from './sessions.ts';
 import type { AgentCredentialRow, Database, DatabaseTransaction } from '../database/schema.ts';
 
 export type { AgentCredentialRow };
@@ -53,9 +54,7 @@ export async function listModelKeys(db: Database, sandboxIds: string[]): Promise
     )
     .select(['sandbox.id as sandbox_id', 'agent_credential.agent', 'endpoint', 'revision'])
     .where('sandbox.id', 'in', sandboxIds)
-    .where('sandbox.id', 'in', (where) =>
-      where.selectFrom('agent_session').select('sandbox_id').where('gone_at', 'is', null),
-    )
+    .where('sandbox.id', 'in', SANDBOXES_USING_MODELS)
     .execute();
 }
 

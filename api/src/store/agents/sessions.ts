@@ -119,15 +119,26 @@ export async function stopLostStarts(db: Database, lost: { sessionId: string } |
   await those.execute();
 }
 
-export async function hasAgentSessions(db: Database, sandboxId: string): Promise<boolean> {
-  const found = await db
-    .selectFrom('agent_session')
-    .select('id')
-    .where('sandbox_id', '=', sandboxId)
-    .where('gone_at', 'is', null)
-    .limit(1)
-    .executeTakeFirst();
-  return found !== undefined;
+/** Longer than a start takes, whose recover still has the session as stopped. */
+const MODELS_AFTER_STOP_SECONDS = 120;
+
+/** An expression: sandboxes whose agent may use models, by a session that did not stop long ago. */
+export const SANDBOXES_USING_MODELS = sql<string>`(
+  select sandbox_id from agent_session where gone_at is null and (bridge_state <> 'stopped'
+    or updated_at > now() - ${MODELS_AFTER_STOP_SECONDS}::int * interval '1 second'))`;
+
+export async function mayUseModels(db: Database, sandboxId: string): Promise<boolean> {
+  const found = db.selectFrom('sandbox').select('id').where('id', '=', sandboxId);
+  return (await found.where('id', 'in', SANDBOXES_USING_MODELS).executeTakeFirst()) !== undefined;
+}
+
+/** Counts a recover that begins as a change, so that the session may use models. */
+export async function noteRecover(db: Database, sessionId: string): Promise<void> {
+  await db
+    .updateTable('agent_session')
+    .set({ updated_at: sql<Date>`now()` })
+    .where('id', '=', sessionId)
+    .execute();
 }
 
 /** Deletes a session that was never started. */
@@ -215,8 +226,8 @@ export async function listSandboxesWithTurns(db: Database): Promise<WatchedSandb
     .execute();
 }
 
-/** Awake sandboxes of the project with agent sessions. */
-export async function listAwakeWithSessions(
+/** Awake sandboxes of the project whose agent may use models. */
+export async function listAwakeUsingModels(
   db: Database,
   projectId: string,
   agent: Agent,
@@ -227,13 +238,8 @@ export async function listAwakeWithSessions(
     .select(['sandbox.id', 'sandbox.epoch', 'host.url as host_url'])
     .where('sandbox.agent', '=', agent)
     .where('sandbox.status', 'in', statusesThat('awake'))
-    .where('sandbox.id', 'in', (where) =>
-      where
-        .selectFrom('agent_session')
-        .select('sandbox_id')
-        .where('agent_session.project_id', '=', projectId)
-        .where('gone_at', 'is', null),
-    )
+    .where('sandbox.project_id', '=', projectId)
+    .where('sandbox.id', 'in', SANDBOXES_USING_MODELS)
     .execute();
 }
 

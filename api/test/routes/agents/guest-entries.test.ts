@@ -31,7 +31,7 @@ async function aMinuteAgo(session: AgentSessionUnderTest, column: 'prompt_noted_
     .execute();
 }
 
-test('approvals that replace each other get an entry a minute with their count, also the last', async () => {
+test('replaced approvals get an entry a minute with their count, also without a further one', async () => {
   const session = await AgentSessionUnderTest.create(api);
   const turnId = await session.turn();
   for (let id = 1; id <= 4; id++) await show(session, id, turnId);

@@ -66,6 +66,11 @@ test("a start has the project's key at the host first, and uses the gateway only
   api.host.modelAccess.delete(sandbox.id);
   const session = await AgentSessionUnderTest.create(api, sandbox);
   api.host.modelAccess.delete(sandbox.id);
+  await api.db
+    .updateTable('agent_session')
+    .set({ bridge_state: 'stopped', updated_at: new Date(0) })
+    .where('sandbox_id', '=', sandbox.id)
+    .execute();
   assert.equal((await session.call('POST', '/recover')).status, 200);
   assert.deepEqual(starts, [
     ['create', false, undefined],

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import type { Agent } from '@berth/contract/sandboxes/fields.ts';
+import { sql } from 'kysely';
 import { SecretKey } from '../../../src/services/context/secret-key.ts';
 import { readModelAccess } from '../../../src/services/agents/model-access.ts';
 import { insertAgentSession } from '../../../src/store/agents/sessions.ts';
@@ -113,6 +114,28 @@ test('a VM loses its key with its last session', async () => {
   await has(id, null);
   await addSession(id);
   await has(id, key);
+});
+
+test('a VM loses its key two minutes after its last session stopped, and not while another is ready', async () => {
+  const projectId = await makeProject();
+  const key = await setKey(projectId, 'agent_one', 'of-stopped');
+  const [id, busy] = [await create(projectId), await create(projectId)];
+  for (const user of [id, busy]) await useModels(user);
+  const stop = (age: string) =>
+    api.db
+      .updateTable('agent_session')
+      .set({ bridge_state: 'stopped', updated_at: sql<Date>`now() - ${age}::interval` })
+      .where('sandbox_id', 'in', [id, busy])
+      .execute();
+  for (const user of [id, busy]) await has(user, key);
+  await stop('60 seconds');
+  const recent = await findSandbox(api.db, id);
+  assert.ok(recent);
+  assert.equal((await readModelAccess(api.context, recent)).agents.agent_one?.key, key);
+  await stop('120 seconds');
+  await addSession(busy);
+  await has(id, null);
+  await has(busy, key);
 });
 
 test('a call that the host refuses is repeated until it succeeds', async () => {
