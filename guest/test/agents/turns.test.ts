@@ -60,8 +60,6 @@ test('a second message is refused while a turn is active, and leaves no trace', 
 test('messages are refused as they arrive, also while the bridge is too slow to read them', async (t) => {
   const session = await (await AgentDaemon.start(t)).session();
   const { bridge } = await session.owners();
-  const resume = (): boolean => process.kill(bridge.pid, 'SIGCONT');
-  t.after(resume);
   process.kill(bridge.pid, 'SIGSTOP');
   const [first, second] = [newTurn(), newTurn()];
   const sent = session.send('say first', first);
@@ -70,7 +68,7 @@ test('messages are refused as they arrive, also while the bridge is too slow to 
     assert.rejects(session.send('say second', second), { status: 409, code: 'agent_turn_active' }).then(() => second),
     assert.rejects(sent, { status: 409, code: 'agent_turn_active' }).then(() => first),
   ]);
-  resume();
+  process.kill(bridge.pid, 'SIGCONT');
   const taken = refused === first ? second : first;
   await session.reaches(taken, 'completed');
   assert.deepEqual(await session.effects(), [taken]);

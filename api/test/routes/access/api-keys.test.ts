@@ -46,6 +46,7 @@ test('a key acts as its creator and shows its token only at creation', async () 
     createdAt: apiKey.createdAt,
     expiresAt: new Date(Date.parse(apiKey.createdAt) + 30 * 86_400_000).toISOString(),
     revokedAt: null,
+    viaSso: false,
     lastUsedAt: null,
   });
   assert.equal(headers.get('cache-control'), 'no-store');
