@@ -32,6 +32,8 @@ interface Place extends TestOrg {
 
 interface List {
   path(place: Place): string;
+  /** Field of the list; default: the list's name. */
+  field?: string;
   /** Field that identifies an entry. */
   key: string;
   /** Adds an entry of the instant, to the microsecond. */
@@ -44,6 +46,23 @@ const BASE = '2026-01-31T08:15:30.25';
 /** Instants a microsecond apart: reading by milliseconds would mix them up. */
 const instant = (microseconds: number) =>
   sql<Date>`${BASE}::timestamptz + ${microseconds}::int * interval '1 microsecond'`;
+
+const addAgentToken: List['add'] = ({ userId }, at) =>
+  api.db
+    .insertInto('agent_token')
+    .values({
+      id: newId('agentToken'),
+      user_id: userId,
+      name: 't',
+      token_sha256: randomBytes(32),
+      token_prefix: 'bat_aaaaaa',
+      access: 'read_send',
+      can_approve: false,
+      can_wake: false,
+      created_at: at,
+      expires_at: sql<Date>`now() + interval '1 day'`,
+    })
+    .execute();
 
 const LISTS: {
   readonly [
@@ -165,43 +184,14 @@ const LISTS: {
     path: () => '/v1/me/agent-tokens',
     key: 'id',
     own: 0,
-    add: (place, at) =>
-      api.db
-        .insertInto('agent_token')
-        .values({
-          id: newId('agentToken'),
-          user_id: place.userId,
-          name: 't',
-          token_sha256: randomBytes(32),
-          token_prefix: 'bat_aaaaaa',
-          access: 'read_send',
-          can_approve: false,
-          can_wake: false,
-          created_at: at,
-          expires_at: sql<Date>`now() + interval '1 day'`,
-        })
-        .execute(),
+    add: addAgentToken,
   },
   orgAgentTokens: {
     path: ({ orgId }) => `/v1/orgs/${orgId}/agent-tokens`,
+    field: 'agentTokens',
     key: 'id',
     own: 0,
-    add: (place, at) =>
-      api.db
-        .insertInto('agent_token')
-        .values({
-          id: newId('agentToken'),
-          user_id: place.userId,
-          name: 't',
-          token_sha256: randomBytes(32),
-          token_prefix: 'bat_aaaaaa',
-          access: 'read_send',
-          can_approve: false,
-          can_wake: false,
-          created_at: at,
-          expires_at: sql<Date>`now() + interval '1 day'`,
-        })
-        .execute(),
+    add: addAgentToken,
   },
 };
 
@@ -219,8 +209,9 @@ async function makePlace(): Promise<Place> {
 
 const get = (name: Name, place: Place, query = ''): Promise<Answer> =>
   api.call('GET', LISTS[name].path(place) + query, { token: place.session });
+const fieldOf = (name: Name): string => LISTS[name].field ?? name;
 const keysOf = (name: Name, { body }: Answer): string[] =>
-  body[name].map((entry: Record<string, string>) => entry[LISTS[name].key]);
+  body[fieldOf(name)].map((entry: Record<string, string>) => entry[LISTS[name].key]);
 
 test('this file covers every paged list of the contract except those that always have pages', () => {
   const paged = ROUTES.filter(
@@ -276,16 +267,17 @@ for (const name of names) {
 
   test(`${name}: without limit and after the response is the list only; with either it has page fields`, async () => {
     const place = await makePlace();
+    const field = fieldOf(name);
     for (const at of [1, 2, 2]) await LISTS[name].add(place, instant(at));
     const whole = await get(name, place);
-    assert.deepEqual(Object.keys(whole.body), [name]);
-    const all = whole.body[name];
+    assert.deepEqual(Object.keys(whole.body), [field]);
+    const all = whole.body[field];
     const first = await get(name, place, '?limit=1');
-    assert.deepEqual(first.body, { [name]: all.slice(0, 1), nextCursor: first.body.nextCursor, hasMore: true });
+    assert.deepEqual(first.body, { [field]: all.slice(0, 1), nextCursor: first.body.nextCursor, hasMore: true });
     const rest = await get(name, place, `?after=${first.body.nextCursor}`);
-    assert.deepEqual(rest.body, { [name]: all.slice(1), nextCursor: null, hasMore: false });
+    assert.deepEqual(rest.body, { [field]: all.slice(1), nextCursor: null, hasMore: false });
     const exact = await get(name, place, `?limit=${all.length}`);
-    assert.deepEqual(exact.body, { [name]: all, nextCursor: null, hasMore: false });
+    assert.deepEqual(exact.body, { [field]: all, nextCursor: null, hasMore: false });
   });
 
   test(`${name}: a limit out of range or a foreign cursor is 400 and names the allowed values`, async () => {
