@@ -3,6 +3,7 @@
 import { Agent, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { FILE_LIMITS } from '@berth/contract/route/limits.ts';
 
 export interface AttackOrder {
   port: number;
@@ -21,8 +22,6 @@ export interface AttackOrder {
 export type AttackReport = Record<string, number>;
 
 const BODY_BYTES = 16_000_000;
-/** A file of 2 MiB as base64. */
-const FILE_BASE64_CHARACTERS = 2_796_204;
 /** Connections opened at once; a listener's queue holds some hundred. */
 const BURST = 100;
 const BURST_PAUSE_MS = 50;
@@ -52,8 +51,9 @@ async function attack(order: AttackOrder): Promise<void> {
     `authorization: Bearer ${order.token}`,
     `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`,
   ].join('\r\n');
+  const file = escapedFile();
   for (const { connections, ...caller } of order.escaping)
-    for (let index = 0; index < connections; index += 1) void writeAgainAndAgain(order.port, caller);
+    for (let index = 0; index < connections; index += 1) void writeAgainAndAgain(order.port, caller, file);
   for (let opened = 0; opened < Math.max(order.connections, order.bodies); opened += 1) {
     if (opened < order.connections) sendSlowly(order.port, opened);
     if (opened < order.bodies) sendBody(order.port, head, opened % 2 === 0 ? body : body.subarray(0, -1));
@@ -61,9 +61,17 @@ async function attack(order: AttackOrder): Promise<void> {
   }
 }
 
-/** Writes a file of the maximal size, with each character of its base64 text escaped. */
-async function writeAgainAndAgain(port: number, caller: { token: string; sandboxId: string }): Promise<void> {
-  const body = `{"path":"/tmp/big","encoding":"base64","content":"${'\\u0041'.repeat(FILE_BASE64_CHARACTERS)}"}`;
+/** A write of a file of the maximal size, with each character of its base64 text escaped. */
+function escapedFile(): Buffer {
+  const content = '\\u0041'.repeat(FILE_LIMITS.contentCharacters);
+  return Buffer.from(`{"path":"/tmp/big","encoding":"base64","content":"${content}"}`);
+}
+
+async function writeAgainAndAgain(
+  port: number,
+  caller: { token: string; sandboxId: string },
+  body: Buffer,
+): Promise<void> {
   const agent = new Agent({ keepAlive: true });
   for (let isAttacking = true; isAttacking;) {
     const { promise, resolve } = Promise.withResolvers<boolean>();

@@ -16,7 +16,7 @@ import { readIdempotencyKey } from './idempotency-key.ts';
 import { preferredWaitSeconds, prefersAsync } from './prefer.ts';
 import { parseWith, type NameField } from './validation.ts';
 
-/** Of a route without a body: a field that it would ignore is refused. */
+/** Body of a route that takes none. Refuses fields, which the route would ignore. */
 const noBody = z.strictObject({}).optional();
 
 interface CallInput {

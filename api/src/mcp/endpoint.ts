@@ -19,7 +19,7 @@ import { KeepAlive, type KeepAliveTimes } from '../http/answers/keep-alive.ts';
 import { callOf, releaseWhenSent } from '../http/contract-routes.ts';
 import type { EntryPoint } from '../http/entry-point.ts';
 import { hasJsonBody, jsonParser, readBody, type ParseBody } from '../http/requests/body.ts';
-import type { OfferedTools } from './protocol.ts';
+import type { McpResponse, OfferedTools } from './protocol.ts';
 import { requireLittleStructure } from './structure.ts';
 import { bindTools, callTool, type BoundTool, type ToolCaller } from './tool-call.ts';
 
@@ -83,7 +83,7 @@ async function serve(parts: EndpointParts, request: FastifyRequest, reply: Fasti
   // The library takes 30 MiB of memory: not before the first request.
   const { respondMcp } = await import('./protocol.ts');
   const response = await respondMcp(webRequest(request), body, offered);
-  return await send(response, reply, kept);
+  return send(response, reply, kept);
 }
 
 interface CallEvents {
@@ -152,10 +152,9 @@ function webRequest({ raw }: FastifyRequest): Request {
   return new Request('http://localhost/v1/mcp', { method: 'POST', headers });
 }
 
-async function send(response: Response, reply: FastifyReply, kept: KeepAlive): Promise<FastifyReply> {
-  const text = await response.text();
+function send({ status, text }: McpResponse, reply: FastifyReply, kept: KeepAlive): FastifyReply {
   if (kept.endWith(() => text)) return reply;
-  void reply.code(response.status);
+  void reply.code(status);
   if (text === '') return reply.send();
   return reply.header('content-type', 'application/json; charset=utf-8').send(text);
 }

@@ -23,6 +23,12 @@ export interface OfferedTools {
   explain(name: string): string;
 }
 
+/** JSON, or an empty text. */
+export interface McpResponse {
+  status: number;
+  text: string;
+}
+
 /** Revisions of the protocol that the library serves, the newest first. */
 const REVISIONS = ['2026-07-28', ...SUPPORTED_PROTOCOL_VERSIONS];
 
@@ -36,7 +42,7 @@ const INSTRUCTIONS =
   'let the user decide about the approval.';
 
 /** Responds to a POST whose body is parsed. The response is JSON, never a stream. */
-export async function respondMcp(request: Request, parsedBody: unknown, tools: OfferedTools): Promise<Response> {
+export async function respondMcp(request: Request, parsedBody: unknown, tools: OfferedTools): Promise<McpResponse> {
   const unsupported = unsupportedRevision(request, parsedBody);
   if (unsupported !== null) return unsupported;
   const factory = (): Server => newServer(tools);
@@ -60,23 +66,22 @@ export async function respondMcp(request: Request, parsedBody: unknown, tools: O
 }
 
 /**
- * The library reports faults of a message as the JSON of a validator, partly as an internal error.
- * Names them as errors of other faults do.
+ * Reads a response. The library reports faults of a message as the JSON of a validator, partly as
+ * an internal error; names them as errors of other faults do.
  */
-async function readable(response: Response): Promise<Response> {
+async function readable(response: Response): Promise<McpResponse> {
+  const { status } = response;
   const text = await response.text();
-  const error = FAULTS.test(text) ? (JSON.parse(text) as { error: { message: string } }).error : null;
-  const issues = error === null ? null : issuesIn(error.message);
-  const headers = new Headers(response.headers);
-  headers.delete('content-length');
-  const init = { status: response.status, headers };
-  if (issues === null) return new Response(text === '' ? null : text, init);
+  if (!FAULTS.test(text)) return { status, text };
+  const { id, error } = JSON.parse(text) as { id: unknown; error: { message: string } };
+  const issues = issuesIn(error.message);
+  if (issues === null) return { status, text };
   const message = issues.map((issue) => `${(issue.path ?? []).join('.')}: ${issue.message}`).join('; ');
-  const { id } = JSON.parse(text) as { id: unknown };
-  return new Response(
-    JSON.stringify({ jsonrpc: '2.0', id, error: { code: ProtocolErrorCode.InvalidParams, message } }),
-    init,
-  );
+  return { status, text: errorText(id, { code: ProtocolErrorCode.InvalidParams, message }) };
+}
+
+function errorText(id: unknown, error: { code: number; message: string; data?: unknown }): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, error });
 }
 
 interface Issue {
@@ -97,14 +102,14 @@ function issuesIn(message: string): Issue[] | null {
  * The refusal of a header with an unknown revision. If the message names its revision too, the
  * library refuses it.
  */
-function unsupportedRevision({ headers }: Request, parsedBody: unknown): Response | null {
+function unsupportedRevision({ headers }: Request, parsedBody: unknown): McpResponse | null {
   const requested = headers.get('mcp-protocol-version');
   if (requested === null || REVISIONS.includes(requested)) return null;
   const { id = null, params } = (parsedBody ?? {}) as { id?: unknown; params?: { _meta?: object | null } | null };
   if (Object.hasOwn(params?._meta ?? {}, PROTOCOL_VERSION_META_KEY)) return null;
   const { code, data } = new UnsupportedProtocolVersionError({ supported: REVISIONS, requested });
   const message = `the header MCP-Protocol-Version must be one of ${REVISIONS.join(', ')}`;
-  return Response.json({ jsonrpc: '2.0', id, error: { code, message, data } }, { status: 400 });
+  return { status: 400, text: errorText(id, { code, message, data }) };
 }
 
 function newServer(tools: OfferedTools): Server {

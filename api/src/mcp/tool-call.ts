@@ -2,18 +2,20 @@
 import {
   argumentsOf,
   IDEMPOTENCY_ARGUMENT,
-  idempotencyKey,
+  idempotencyArgument,
   outputOf,
   WAIT_ARGUMENT,
   waitSeconds,
   type ToolArguments,
 } from '@berth/contract/mcp/arguments.ts';
 import { MCP_TOOLS, type McpTool } from '@berth/contract/mcp/tools.ts';
+import type { ErrorEnvelope } from '@berth/contract/route/errors.ts';
 import type { CallToolResult, Tool } from '@modelcontextprotocol/server';
 import type { BoundAnswer } from '../call/bind.ts';
 import { callRoute, type RouteCall } from '../call/call-route.ts';
 import type { CallControl } from '../call/control.ts';
 import type { HeldBytes } from '../call/bytes-in-flight.ts';
+import { envelope, failureResponse } from '../call/failure.ts';
 import { parseWith, type NameField } from '../call/validation.ts';
 import { CodedError } from '../rules/coded-error.ts';
 
@@ -30,10 +32,6 @@ export interface BoundTool {
 export type ToolCaller = Pick<RouteCall, 'credential' | 'address' | 'requestId' | 'log' | 'signal'>;
 
 type Properties = Readonly<Record<string, { type?: unknown }>>;
-
-interface Envelope {
-  error: { code: string; message: string };
-}
 
 /** Every tool of the contract. Throws if a tool's route has no handler. */
 export function bindTools({ routes }: Pick<CallControl, 'routes'>): ReadonlyMap<string, BoundTool> {
@@ -81,7 +79,7 @@ export async function callTool(
   if (unknown.length > 0) {
     const allowed = Object.keys(properties).join(', ');
     const message = `unknown argument ${JSON.stringify(unknown[0]?.slice(0, 60))}; allowed: ${allowed}`;
-    return failed({ error: { code: 'invalid_request', message } });
+    return failed(envelope('invalid_request', message));
   }
   const parts = partsOf(given, places, properties);
   const nameOf: NameField = (place, steps) => argumentName(place, steps, places);
@@ -89,7 +87,7 @@ export async function callTool(
     refuseWrongTypes(bound, given, parts.params, nameOf);
   } catch (error) {
     if (!(error instanceof CodedError)) throw error;
-    return failed({ error: { code: error.code, message: error.message } });
+    return failed(failureResponse(error).body);
   }
   const response = await callRoute(control, bound, {
     ...caller,
@@ -108,7 +106,7 @@ export async function callTool(
   if (response.held !== undefined) kept(response.held);
   const text = JSON.stringify(response.body);
   const body = JSON.parse(text) as Record<string, unknown>;
-  if (response.status >= 400) return failed(body as unknown as Envelope);
+  if (response.status >= 400) return failed(body as unknown as ErrorEnvelope);
   return { content: [{ type: 'text', text }], structuredContent: body };
 }
 
@@ -116,7 +114,7 @@ export async function callTool(
  * The error is in `_meta` too, not in `structuredContent`: clients compare that with the output
  * schema.
  */
-function failed({ error }: Envelope): CallToolResult {
+function failed({ error }: ErrorEnvelope): CallToolResult {
   return { isError: true, content: [{ type: 'text', text: `${error.code}: ${error.message}` }], _meta: { error } };
 }
 
@@ -146,7 +144,7 @@ function refuseWrongTypes(
 ): void {
   if (route.request.params !== undefined) parseWith(route.request.params, params, 'path', nameOf);
   for (const [name, schema] of [
-    [IDEMPOTENCY_ARGUMENT, idempotencyKey],
+    [IDEMPOTENCY_ARGUMENT, idempotencyArgument],
     [WAIT_ARGUMENT, waitSeconds],
   ] as const)
     if (given[name] !== undefined) parseWith(schema, given[name], 'query', () => name);

@@ -198,6 +198,7 @@ test('faulty arguments are tool errors that name the argument', async () => {
     ['create_preview', { sandbox_id: id, port: '3000' }, /: port must be a number|: port must be an integer/],
     ['create_preview', { sandbox_id: id }, /: port is required/],
     ['write_file', { sandbox_id: id, path: 'x', content: 'y', encoding: 'hex' }, /: encoding must be one of/],
+    ['create_sandbox', { org_id: api.orgId, idempotency_key: 'é' }, /: idempotency_key must be printable ASCII/],
   ];
   for (const [tool, given, words] of cases) {
     const { status, body } = await post(callTool(tool, given));
@@ -205,6 +206,8 @@ test('faulty arguments are tool errors that name the argument', async () => {
     assert.equal(body.result.isError, true, JSON.stringify(body));
     assert.match(body.result.content[0].text, words);
   }
+  const { body } = await post(callTool('get_sandbox', { sandbox_id: null }));
+  assert.equal(body.result._meta.error.field, 'sandbox_id');
 });
 
 type ExecResult = Awaited<ReturnType<TestApi['front']['exec']>>;

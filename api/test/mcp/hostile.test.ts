@@ -71,7 +71,7 @@ test('the limit of structure counts no byte of a string', async () => {
   assert.equal(guest.messages[0]?.text, text);
 });
 
-/** One value of each kind that no id has. */
+/** Values of each kind that no id has. */
 const WRONG_VALUES = ['null', '[]', '["x"]', '{}', '{"a":1}', '5', 'true', '""', JSON.stringify('x'.repeat(5_000))];
 
 /** Reports whether the published schema of an argument allows the value. */

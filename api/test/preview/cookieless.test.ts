@@ -6,7 +6,7 @@ import { after, before, beforeEach, test } from 'node:test';
 import { startPreview, type Answer, type PreviewWorld } from './world.ts';
 
 const NAVIGATION = { accept: 'text/html', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' } as const;
-/** Of a browser on plain http at a name other than localhost. */
+/** Sent by a browser on plain http to a name other than localhost. */
 const PLAIN_NAVIGATION = { accept: 'text/html', 'upgrade-insecure-requests': '1' } as const;
 const SIBLING = 'http://3000-bbbbbbbbbbbbbbbbbbbbbbbb.previews.example.test';
 

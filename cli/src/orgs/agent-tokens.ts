@@ -10,10 +10,7 @@ import { checkResourceId } from '../service/resource-id.ts';
 export async function listOrgTokens({ connect, out, signal }: CliContext): Promise<void> {
   const { berth, orgId } = await connect();
   const answer = await berth.raw.listOrgAgentTokens({ path: { orgId: await orgId() }, signal });
-  if (out.json) {
-    out.object(answer);
-    return;
-  }
+  if (out.json) return out.object(answer);
   out.table(
     [
       { title: 'id', value: ({ id }) => id, whole: true },

@@ -9,6 +9,12 @@ export interface JsonSchema {
 /** `output`: responses. `input`: requests. */
 type Direction = 'output' | 'input';
 
+/** JSON Schema of one value, without references. */
+export function schemaOf(value: z.ZodType): JsonSchema {
+  const { $schema: _, ...schema } = z.toJSONSchema(value) as JsonSchema;
+  return schema;
+}
+
 const REF = '#/$defs/';
 const COMPONENT_REF = '#/components/schemas/';
 

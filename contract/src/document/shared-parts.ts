@@ -1,6 +1,7 @@
 // Headers and parameters that several operations of the document refer to.
 import { HOLD_SECONDS, IDEMPOTENCY_KEY, PREFERRED_WAIT_SECONDS } from '../route/limits.ts';
-import type { JsonSchema } from './schemas.ts';
+import { idempotencyKey } from '../route/text.ts';
+import { schemaOf, type JsonSchema } from './schemas.ts';
 
 export const SHARED_HEADERS: Readonly<Record<string, JsonSchema>> = {
   RequestId: {
@@ -38,7 +39,7 @@ export const SHARED_PARAMETERS: Readonly<Record<string, JsonSchema>> = {
       `A repeat with the same key and body within ${IDEMPOTENCY_KEY.keptHours} hours returns the resource of ` +
       'the first call. ' +
       'Use a new key for each resource; a call whose response was lost can then be retried safely.',
-    schema: { type: 'string', minLength: 1, maxLength: IDEMPOTENCY_KEY.maxCharacters, pattern: '^[\\x20-\\x7e]+$' },
+    schema: schemaOf(idempotencyKey),
   },
   Prefer: {
     name: 'Prefer',

@@ -1,10 +1,11 @@
 // Arguments of a tool: the parameters, query and body of its route in one object, with names in
 // snake case. Names inside nested objects are the route's.
 import { z } from 'zod';
-import { HOLD_SECONDS, IDEMPOTENCY_KEY } from '../route/limits.ts';
+import { schemaOf, type JsonSchema } from '../document/schemas.ts';
+import { HOLD_SECONDS } from '../route/limits.ts';
 import type { Route } from '../route/route.ts';
+import { idempotencyKey } from '../route/text.ts';
 
-type JsonSchema = Record<string, unknown>;
 type Part = 'params' | 'query' | 'body';
 
 const PARTS = ['params', 'query', 'body'] as const satisfies readonly Part[];
@@ -19,11 +20,9 @@ export const waitSeconds = z
   .max(HOLD_SECONDS.max)
   .describe('Waits this long for something new; without it, the response comes at once.');
 
-export const idempotencyKey = z
-  .string()
-  .min(1)
-  .max(IDEMPOTENCY_KEY.maxCharacters)
-  .describe('A repeat with the same key and arguments within a day returns the first resource.');
+export const idempotencyArgument = idempotencyKey.describe(
+  'A repeat with the same key and arguments within a day returns the first resource.',
+);
 
 /** Where an argument goes in a request of the route. */
 interface ArgumentPlace {
@@ -56,7 +55,7 @@ export function argumentsOf(route: Route): ToolArguments {
       if (part === 'params' || found.required?.includes(field) === true) required.push(name);
     }
   }
-  if (route.idempotent === true) properties[IDEMPOTENCY_ARGUMENT] = schemaOf(idempotencyKey);
+  if (route.idempotent === true) properties[IDEMPOTENCY_ARGUMENT] = schemaOf(idempotencyArgument);
   if (route.holds === true) properties[WAIT_ARGUMENT] = schemaOf(waitSeconds);
   return {
     places,
@@ -68,11 +67,6 @@ export function argumentsOf(route: Route): ToolArguments {
       ...(Object.keys(definitions).length === 0 ? {} : { $defs: definitions }),
     },
   };
-}
-
-function schemaOf(argument: z.ZodType): JsonSchema {
-  const { $schema: _, ...schema } = z.toJSONSchema(argument);
-  return schema;
 }
 
 interface PartSchema {

@@ -1,6 +1,7 @@
 // Text fields. NUL and lone surrogates, which Postgres and UTF-8 cannot store, are rejected rather
 // than altered.
 import { z } from 'zod';
+import { IDEMPOTENCY_KEY } from './limits.ts';
 
 /** Control characters, as the inside of a character class. */
 export const CONTROL = String.raw`\x00-\x1f\x7f-\x9f`;
@@ -28,6 +29,13 @@ export const timestamp = z
   .string()
   .regex(/^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$/)
   .meta({ format: 'date-time' });
+
+/** Key of a create. HTTP headers and arguments of tools are limited to printable ASCII. */
+export const idempotencyKey = z
+  .string()
+  .min(1)
+  .max(IDEMPOTENCY_KEY.maxCharacters)
+  .regex(/^[\x20-\x7e]+$/, 'must be printable ASCII characters');
 
 /** An id in a path or field. Ids are opaque: a malformed id is not found, not invalid. */
 export const idText = z.string().min(1).max(200);

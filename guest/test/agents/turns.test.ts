@@ -63,7 +63,7 @@ test('messages are refused as they arrive, also while the bridge is too slow to 
   process.kill(bridge.pid, 'SIGSTOP');
   const [first, second] = [newTurn(), newTurn()];
   const sent = session.send('say first', first);
-  // Of the two, the guest daemon gives one to the bridge, and refuses the other at once.
+  // The guest daemon gives the bridge the first to arrive, and refuses the other at once.
   const refused = await Promise.any([
     assert.rejects(session.send('say second', second), { status: 409, code: 'agent_turn_active' }).then(() => second),
     assert.rejects(sent, { status: 409, code: 'agent_turn_active' }).then(() => first),

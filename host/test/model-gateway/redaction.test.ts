@@ -76,7 +76,7 @@ test('the key escaped for a URL or in base64, alone or within a text, is masked 
     assert.equal(sent.length, text.length);
     const [escaped, ...others] = sent.split(' ');
     assert.match(escaped ?? '', /^\*+$/);
-    // What is left decodes to neither the key nor a part of it.
+    // The remaining text decodes to neither the key nor a part of it.
     for (const one of others) assert.match(one, /^.{0,8}\*{34}.{0,8}$/, `${size}: ${one}`);
     if (size === 1) assert.equal(new Redaction(key).header(text), sent);
   }

@@ -32,7 +32,7 @@ const CODES: { readonly [code in AgentErrorCode]: ErrorCode } = {
 
 type Named = Pick<AgentSessionRow, 'id' | 'sandbox_id' | 'org_id' | 'project_id' | 'agent'>;
 
-/** What a caller wants of a session, as in *cannot ...*. */
+/** Operation that was refused, worded to follow *cannot*. */
 type Operation = 'send a message' | 'answer an approval' | 'interrupt a turn' | 'use the session';
 
 const MESSAGES: { readonly [code in AgentErrorCode]: (session: Named, operation: Operation) => string } = {

@@ -59,7 +59,7 @@ export async function sendAgentMessage(
 
   const inUse = await awakeForAgent(context, actor, sandbox, signal);
   requireKeySupport(session, message);
-  const { runId, isBusy } = await look(context, inUse, session, { newest, arrivedMs });
+  const { runId, isBusy } = await checkGuest(context, inUse, session, { newest, arrivedMs });
   const stored = await storeTurn(context, { session, caller, message, runId, newest, isBusy });
   const { turn, isReplay } = stored;
   if (turn.state !== 'sending') return replay(turn);
@@ -213,7 +213,7 @@ async function storeTurn(
  * The run of the guest, after turns of unknown delivery are settled. `isBusy`: a turn is active, or
  * one that the rows had as active has ended in the guest since the message arrived.
  */
-async function look(
+async function checkGuest(
   context: ServiceContext,
   sandbox: SandboxInUse,
   session: AgentSessionRow,

@@ -58,7 +58,7 @@ export interface Found<Credential> {
   /** The named session. */
   session: AgentSessionRow | undefined;
   roleInOrgOfSandbox: string | null;
-  /** Of the user in that org; null if it does not require SSO, and for keys, which need none. */
+  /** The user's terms in that org; null if it does not require SSO, and for keys. */
   ssoInOrgOfSandbox: SsoTerms | null;
 }
 
