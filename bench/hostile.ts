@@ -17,6 +17,7 @@ import { Load } from './api/load-client.ts';
 import { insertReadySandbox } from './api/world.ts';
 import { ApiProcess } from './hostile/api-process.ts';
 import type { AttackOrder, AttackReport } from './hostile/attack.ts';
+import { startHostStandIn } from './hostile/host-stand-in.ts';
 import { hardware } from './world/hardware.ts';
 import { readOptions } from './world/options.ts';
 import { figureOf, percentile, round } from './world/statistics.ts';
@@ -57,7 +58,8 @@ try {
   try {
     const attacker = await plane.makeOrg();
     const accomplice = await plane.makeOrg();
-    const attackersId = await insertReadySandbox(plane.db, attacker);
+    await using host = await startHostStandIn(plane.db);
+    const attackersId = await insertReadySandbox(plane.db, attacker, host);
     const order: AttackOrder = {
       port: api.port,
       token: attacker.token,
@@ -66,7 +68,11 @@ try {
       connections,
       escaping: [
         { token: attacker.token, sandboxId: attackersId, connections: escaped },
-        { token: accomplice.token, sandboxId: await insertReadySandbox(plane.db, accomplice), connections: escaped },
+        {
+          token: accomplice.token,
+          sandboxId: await insertReadySandbox(plane.db, accomplice, host),
+          connections: escaped,
+        },
       ],
     };
     const path = `/v1/sandboxes/${await insertReadySandbox(plane.db, plane.first)}`;

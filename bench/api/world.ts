@@ -69,12 +69,13 @@ export async function openApiWorld({ live, deleted }: { live: number; deleted: n
 export async function insertReadySandbox(
   db: Database,
   org: { orgId: string; projectId: string; userId: string },
+  host?: { id: string },
 ): Promise<string> {
   const { id } = await insertSandbox(db, {
     id: newId('sandbox'),
     org_id: org.orgId,
     project_id: org.projectId,
-    host_id: null,
+    host_id: host?.id ?? null,
     created_by: org.userId,
     name: 'measured',
     agent: 'agent_one',

@@ -63,8 +63,9 @@ async function attack(order: AttackOrder): Promise<void> {
 
 /** A write of a file of the maximal size, with each character of its base64 text escaped. */
 function escapedFile(): Buffer {
-  const content = '\\u0041'.repeat(FILE_LIMITS.contentCharacters);
-  return Buffer.from(`{"path":"/tmp/big","encoding":"base64","content":"${content}"}`);
+  const content = Buffer.alloc(FILE_LIMITS.writeBytes).toString('base64');
+  const escaped = content.replaceAll('A', '\\u0041').replaceAll('=', '\\u003d');
+  return Buffer.from(`{"path":"/tmp/big","encoding":"base64","content":"${escaped}"}`);
 }
 
 async function writeAgainAndAgain(
