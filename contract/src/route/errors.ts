@@ -227,7 +227,7 @@ export const ERRORS = {
   host_unavailable: { status: 503, meaning: 'The host does not respond. See Retry-After.' },
   sandbox_unreachable: {
     status: 503,
-    meaning: 'The sandbox is recorded as awake, but its VM did not respond; a command may have run.',
+    meaning: 'The sandbox is recorded as awake, but its VM gave no valid response; a command may have run.',
   },
   agent_bridge_not_ready: {
     status: 503,

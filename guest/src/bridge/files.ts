@@ -6,15 +6,14 @@
 //   messages.jsonl   text of each turn
 //   output.jsonl     completed replies; output-old.jsonl: those before
 //   owner.json       processes of the last bridge (since version 4)
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { AGENT_SEQ_GAP } from '@berth/protocol/agent-errors.ts';
 import type { GuestAgentView, GuestReply, GuestTurn } from '@berth/protocol/agents.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
-import { nullOn } from '@berth/os/errors.ts';
 import { makeFolders } from '../machine/make-folder.ts';
 import type { Decision } from './driver.ts';
-import { Journal, NumberedLines, parseLine, readLines } from './journal.ts';
+import { Journal, NumberedLines, parseLine, readLines, readSmallJson } from './journal.ts';
 
 /** Size of output.jsonl that moves it to output-old.jsonl: 64 to 128 MiB of replies are kept. */
 const OUTPUT_BYTES = 64 * 1_024 * 1_024;
@@ -103,12 +102,12 @@ export class SessionReader {
 
   /** Null if there is no session, or a power cut left none of it. */
   state(): SessionState | null {
-    const state = readJson(join(this.folder, 'session.json')) as SessionState | null;
-    return typeof state?.view === 'object' ? state : null;
+    const state = readSmallJson(join(this.folder, 'session.json')) as SessionState | null;
+    return typeof state?.view === 'object' && state.view !== null ? state : null;
   }
 
   owners(): Owners | null {
-    return readJson(join(this.folder, 'owner.json')) as Owners | null;
+    return readSmallJson(join(this.folder, 'owner.json')) as Owners | null;
   }
 
   history(): History {
@@ -228,9 +227,4 @@ export function settle(files: SessionFiles, runId: string): SessionState | null 
 function replaceFile(path: string, value: object): void {
   writeFileSync(`${path}.new`, JSON.stringify(value), { mode: 0o600 });
   renameSync(`${path}.new`, path);
-}
-
-function readJson(path: string): unknown {
-  const text = nullOn(['ENOENT', 'ENOTDIR'], () => readFileSync(path));
-  return text === null ? null : parseLine(text);
 }

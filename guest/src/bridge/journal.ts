@@ -1,10 +1,23 @@
 // Append-only files of JSON lines. A line is complete once its newline is written: a torn or
 // corrupt line is skipped. Written lines survive the end of every process; the daemon flushes those
 // that it shows to callers.
-import { closeSync, fstatSync, ftruncateSync, openSync, readSync, renameSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { nullOn } from '@berth/os/errors.ts';
 
 const CHUNK_BYTES = 262_144;
+/** More than the longest line: a text of the limit, each unit escaped with six bytes. */
+export const LINE_BYTES = 1_048_576;
 const NEWLINE = 0x0a;
 
 export class Journal {
@@ -61,32 +74,62 @@ function endOfLines(fd: number, size: number): number {
   return 0;
 }
 
-/** Calls `take` with each complete line from `from` on; returns the offset after the last. */
+/**
+ * Calls `take` with each complete line from `from` on; returns the offset to continue at. Skips
+ * lines of over {@link LINE_BYTES}, also unfinished ones: root in the guest may write any file.
+ */
 export function readLines(path: string, from: number, take: (line: Buffer, offset: number) => boolean): number {
-  const fd = nullOn(['ENOENT'], () => openSync(path, 'r'));
+  const fd = openFile(path);
   if (fd === null) return from;
 
   try {
     let offset = from;
     let rest = Buffer.alloc(0);
+    let isSkipping = false;
     for (;;) {
       const chunk = Buffer.alloc(CHUNK_BYTES);
       const bytes = readSync(fd, chunk, 0, chunk.length, offset + rest.length);
       if (bytes === 0) return offset;
 
-      rest = Buffer.concat([rest, chunk.subarray(0, bytes)]);
+      rest = isSkipping ? chunk.subarray(0, bytes) : Buffer.concat([rest, chunk.subarray(0, bytes)]);
       let start = 0;
       for (let end = rest.indexOf(NEWLINE); end >= 0; end = rest.indexOf(NEWLINE, start)) {
-        if (!take(rest.subarray(start, end), offset + start)) return offset + start;
+        const isLine = !isSkipping && end - start <= LINE_BYTES;
+        if (isLine && !take(rest.subarray(start, end), offset + start)) return offset + start;
 
+        isSkipping = false;
         start = end + 1;
       }
+      isSkipping ||= rest.length - start > LINE_BYTES;
+      if (isSkipping) start = rest.length;
       offset += start;
       rest = rest.subarray(start);
     }
   } finally {
     closeSync(fd);
   }
+}
+
+/** A small JSON file; null without one, for a longer one and for a corrupt one. */
+export function readSmallJson(path: string): Record<string, unknown> | null {
+  const fd = openFile(path);
+  if (fd === null) return null;
+
+  try {
+    return fstatSync(fd).size > LINE_BYTES ? null : parseLine(readFileSync(fd));
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Opens a regular file for reads; null without one. A pipe would block this process. */
+function openFile(path: string): number | null {
+  const flags = constants.O_RDONLY | constants.O_NONBLOCK;
+  const fd = nullOn(['ENOENT', 'ENOTDIR', 'ENXIO'], () => openSync(path, flags));
+  if (fd === null || fstatSync(fd).isFile()) return fd;
+
+  closeSync(fd);
+  return null;
 }
 
 /** The object of a line; null for a corrupt one, as a power cut may leave. */

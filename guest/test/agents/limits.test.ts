@@ -1,11 +1,12 @@
 // Limits of agent sessions, their bridge programs, and hostile agents.
 import assert from 'node:assert/strict';
-import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { makeRoom } from '../../src/agents/room.ts';
 import type { AgentSession } from '../../src/agents/agent-session.ts';
-import { runs, testUid } from '../daemon.ts';
+import { runs, testUid, until } from '../daemon.ts';
+import type { GuestAgentView } from '@berth/protocol/agents.ts';
 import { AgentDaemon, newTurn, Refusal } from './agent-daemon.ts';
 
 test('a daemon without sessions starts no process and writes no file for agents', async (t) => {
@@ -43,6 +44,28 @@ test('a bridge program is verified, and unused ones are removed', async (t) => {
   await session.kill('bridge');
   await session.stopped();
   assert.equal((await session.recover()).outcome, 'ready');
+});
+
+test('nonsense in the files of a session is confined to its reads, and the daemon still responds', async (t) => {
+  const agents = await AgentDaemon.start(t);
+  const [session, other] = [await agents.session(), await agents.session()];
+  await session.run('say kept');
+  const files = ['output.jsonl', 'messages.jsonl', 'turns.jsonl'];
+  for (const name of files) await appendFile(join(session.folder, name), '{"no":1}\n[]\nnull\n}{\n');
+  for (const name of files) await appendFile(join(session.folder, name), Buffer.alloc(150 * 1_024 * 1_024, 'x'));
+  assert.deepEqual(await session.texts(), ['kept']);
+  assert.equal((await session.turns()).turns.length, 1);
+  await other.run('say other');
+  assert.deepEqual(await other.texts(), ['other']);
+  for (const name of files) await appendFile(join(session.folder, name), '\n');
+  await writeFile(join(session.folder, 'session.json'), Buffer.alloc(20 * 1_024 * 1_024, '['));
+  await session.kill('bridge');
+  await until('the session is gone or stopped', async () => {
+    const view = (await agents.call<{ sessions: GuestAgentView[] }>('GET', '/agents')).sessions;
+    return view.every(({ sessionId, bridge }) => sessionId === other.id || bridge === 'stopped');
+  });
+  await assert.rejects(session.view(), { code: 'agent_session_missing' });
+  await agents.session();
 });
 
 test('an agent that is not installed is refused', async (t) => {

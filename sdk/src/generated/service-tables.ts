@@ -383,7 +383,7 @@ export const ERRORS = {
   },
   "sandbox_unreachable": {
     "status": 503,
-    "meaning": "The sandbox is recorded as awake, but its VM did not respond; a command may have run."
+    "meaning": "The sandbox is recorded as awake, but its VM gave no valid response; a command may have run."
   },
   "agent_bridge_not_ready": {
     "status": 503,

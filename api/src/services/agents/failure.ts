@@ -36,7 +36,8 @@ type Named = Pick<AgentSessionRow, 'id' | 'sandbox_id' | 'org_id' | 'project_id'
 type Operation = 'send a message' | 'answer an approval' | 'interrupt a turn' | 'use the session';
 
 const MESSAGES: { readonly [code in AgentErrorCode]: (session: Named, operation: Operation) => string } = {
-  agent_session_missing: () => "the sandbox no longer has the session's files; create another session",
+  agent_session_missing: () =>
+    "the sandbox no longer has the session's files, or they are damaged; create another session",
   agent_bridge_missing: () => 'the bridge program did not arrive in the sandbox; recover the session to try again',
   agent_turn_active: () => 'a turn is active, and messages are never queued; poll until it has ended, or interrupt it',
   agent_turn_void: () => 'the turn was declared undelivered',

@@ -49,7 +49,7 @@ export async function explainHostFailure(
       ? new CodedError(refusal.code, `${refusal.message}${consequence}`, { cause: error })
       : refusal;
   }
-  return new CodedError(meaning, `${PARTY_NAMES[meaning]} did not respond${consequence}`, {
+  return new CodedError(meaning, `${PARTY_NAMES[meaning]} gave no valid response${consequence}`, {
     retryAfterSeconds: RETRY_AFTER_SECONDS,
     cause: error,
   });

@@ -179,8 +179,8 @@ for (const [hostCode, expected, message] of [
   ['port_refused', [502, 'port_refused'], /nothing listens on port 5432 of the sandbox/],
   ['port_forbidden', [403, 'port_forbidden'], /port 5432 is reserved for Berth's guest daemon/],
   ['too_many_streams', [429, 'too_many_connections'], /the limit of open connections/],
-  ['guest_unreachable', [503, 'sandbox_unreachable'], /did not respond/],
-  ['vm_not_running', [503, 'sandbox_unreachable'], /did not respond/],
+  ['guest_unreachable', [503, 'sandbox_unreachable'], /gave no valid response/],
+  ['vm_not_running', [503, 'sandbox_unreachable'], /gave no valid response/],
 ] as const) {
   test(`a host refusal with ${hostCode} is ${expected.join(' ')} and adds no feed row`, async () => {
     const { id } = await api.makeSandbox('ready');
