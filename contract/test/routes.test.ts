@@ -189,8 +189,11 @@ test('each role has the permissions of the next; operator and viewer lack sandbo
   }
 });
 
-test('only owners and admins manage keys, members, billing and caps', () => {
-  for (const name of ['api_keys.manage', 'org.members.manage', 'billing.manage', 'usage_guardrails.manage'] as const) {
+test('only owners and admins manage keys, members, billing and caps, and let agents act without approval', () => {
+  for (const name of [
+    ...(['api_keys.manage', 'org.members.manage', 'billing.manage', 'usage_guardrails.manage'] as const),
+    'agent_approvals.disable' as const,
+  ]) {
     assert.deepEqual(
       role.options.filter((candidate) => ROLE_PERMISSIONS[candidate].has(name)),
       ['owner', 'admin'],

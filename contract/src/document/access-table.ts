@@ -48,7 +48,8 @@ ${table(
   permission.options.map((name) => [code(name), ...role.options.map((who) => mark(ROLE_PERMISSIONS[who].has(name)))]),
 )}
 Adding, changing, removing and inviting owners also requires \`org.owners.manage\`. Creating a public
-preview link, and reading its URL, also requires \`sandbox.preview.share\`.
+preview link, and reading its URL, also requires \`sandbox.preview.share\`. Setting \`agentApprovals\` of
+a project to \`never\` also requires \`agent_approvals.disable\`.
 
 ${INSTALLATION.map(code).join(', ')} grants something in the
 [operator's org](decisions/operator-org.md) only, the org that the first start created.

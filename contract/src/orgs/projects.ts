@@ -32,7 +32,8 @@ const agentApprovals = z
   .meta({ id: 'AgentApprovals' })
   .describe(
     'Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is ' +
-      'the boundary. Takes effect when a session starts or recovers.',
+      'the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session ' +
+      'starts or recovers.',
   );
 
 const project = z

@@ -35,6 +35,7 @@ export const permission = z
     'agent_session.send',
     'agent_session.approve',
     'agent_credentials.manage',
+    'agent_approvals.disable',
     'hosts.read',
   ])
   .meta({ id: 'Permission', description: 'A permission. More may be added; clients must accept unknown values.' });
@@ -75,14 +76,22 @@ const without = (...lacking: readonly Permission[]): ReadonlySet<Permission> =>
 
 /**
  * Permissions of each role. `admin`: everything except managing owners. `member`: all projects and
- * sandboxes of the org. `operator`: its sandboxes. `viewer`: read access, including previews.
- * `operator` and `viewer` lack `sandbox.preview.share` (spec: Sandboxes rule 4).
+ * sandboxes of the org, but not agents that act without approval. `operator`: its sandboxes.
+ * `viewer`: read access, including previews. `operator` and `viewer` lack `sandbox.preview.share`
+ * (spec: Sandboxes rule 4).
  */
 export const ROLE_PERMISSIONS: { readonly [name in Role]: ReadonlySet<Permission> } = {
   owner: new Set(EVERYTHING),
   admin: without('org.owners.manage'),
-  member: without(...ADMINISTRATION, ...INSTALLATION),
-  operator: without(...ADMINISTRATION, ...INSTALLATION, 'billing.read', 'project.update', 'sandbox.preview.share'),
+  member: without(...ADMINISTRATION, ...INSTALLATION, 'agent_approvals.disable'),
+  operator: without(
+    ...ADMINISTRATION,
+    ...INSTALLATION,
+    'agent_approvals.disable',
+    'billing.read',
+    'project.update',
+    'sandbox.preview.share',
+  ),
   viewer: new Set<Permission>([
     'org.read',
     'activity.read',

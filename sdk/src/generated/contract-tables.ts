@@ -360,6 +360,7 @@ export const PERMISSIONS = [
   "agent_session.send",
   "agent_session.approve",
   "agent_credentials.manage",
+  "agent_approvals.disable",
   "hosts.read"
 ] as const;
 
@@ -406,6 +407,7 @@ export const ROLE_PERMISSIONS = {
     "agent_session.send",
     "agent_session.approve",
     "agent_credentials.manage",
+    "agent_approvals.disable",
     "hosts.read"
   ],
   "admin": [
@@ -438,6 +440,7 @@ export const ROLE_PERMISSIONS = {
     "agent_session.send",
     "agent_session.approve",
     "agent_credentials.manage",
+    "agent_approvals.disable",
     "hosts.read"
   ],
   "member": [

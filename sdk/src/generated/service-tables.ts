@@ -3247,7 +3247,7 @@ export const SCHEMAS = {
         "description": "Permissions of the key, limited to the creator's current role. null or absent: all. Empty: none.",
         "anyOf": [
           {
-            "maxItems": 31,
+            "maxItems": 32,
             "type": "array",
             "items": {
               "$ref": "#/components/schemas/Permission"
@@ -3461,7 +3461,7 @@ export const SCHEMAS = {
         "type": "boolean"
       },
       "agentApprovals": {
-        "description": "Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary. Takes effect when a session starts or recovers.",
+        "description": "Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers.",
         "$ref": "#/components/schemas/AgentApprovals"
       },
       "metadata": {
@@ -3783,6 +3783,7 @@ export const SCHEMAS = {
       "agent_session.send",
       "agent_session.approve",
       "agent_credentials.manage",
+      "agent_approvals.disable",
       "hosts.read"
     ],
     "description": "A permission. More may be added; clients must accept unknown values."
@@ -4049,7 +4050,7 @@ export const SCHEMAS = {
         "type": "boolean"
       },
       "agentApprovals": {
-        "description": "Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary. Takes effect when a session starts or recovers.",
+        "description": "Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers.",
         "$ref": "#/components/schemas/AgentApprovals"
       },
       "metadata": {

@@ -8,7 +8,7 @@ import { note, type Answers } from './answering.ts';
 import { hold } from './hold.ts';
 import { newestFirst, paged } from './paged.ts';
 import { Refusal } from './refusal.ts';
-import { SANDBOX_ANSWERS } from './sandbox-answers.ts';
+import { requirePermission, SANDBOX_ANSWERS } from './sandbox-answers.ts';
 import { newId } from './ids.ts';
 import type { TestState } from './state.ts';
 import { USAGE_ANSWERS } from './usage-answers.ts';
@@ -33,6 +33,7 @@ export const ANSWERS: Answers = {
     paged('projects', newestFirst([...state.projects.values()].filter((one) => one.deletedAt === null)), query),
   createProject: ({ body }, { state, nowMs, ...about }) => {
     const { repoCredentials, ...fields } = settable(body);
+    requirePermission(about, fields.agentApprovals === 'never' ? 'agent_approvals.disable' : null);
     const project = state.makeProject({ ...fields, hasRepoCredentials: repoCredentials != null }, nowMs);
     note({ state, ...about }, 'project_created', { kind: 'project', id: project.id });
     return { project };
@@ -41,6 +42,8 @@ export const ANSWERS: Answers = {
   updateProject: ({ params, body }, { state, nowMs, ...about }) => {
     const project = state.project(params['projectId'] ?? '');
     const { repoCredentials, ...fields } = settable(body);
+    const disables = fields.agentApprovals === 'never' && project.agentApprovals !== 'never';
+    requirePermission(about, disables ? 'agent_approvals.disable' : null);
     Object.assign(project, fields, { updatedAt: new Date(nowMs).toISOString() });
     if (repoCredentials !== undefined) project.hasRepoCredentials = repoCredentials !== null;
     note({ state, ...about }, 'project_updated', { kind: 'project', id: project.id });

@@ -170,7 +170,7 @@ export const SANDBOX_ANSWERS: Answers = {
   },
 };
 
-function requirePermission({ caller }: RequestContext, permission: Permission | null): void {
+export function requirePermission({ caller }: Pick<RequestContext, 'caller'>, permission: Permission | null): void {
   const scopes = caller?.scopes ?? null;
   if (permission !== null && scopes !== null && !scopes.includes(permission))
     throw new Refusal('permission_denied', `the permission ${permission} is needed`);

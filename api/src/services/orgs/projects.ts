@@ -24,6 +24,7 @@ import * as store from '../../store/orgs/projects.ts';
 import type { ProjectRecord } from '../../store/orgs/projects.ts';
 import type { DatabaseTransaction } from '../../store/database/schema.ts';
 import type { ServiceContext } from '../context/context.ts';
+import { hasOrgPermission, requireOrgPermission } from '../access/access.ts';
 import { openText, sealText } from '../context/sealed.ts';
 
 export type { ProjectRecord };
@@ -50,6 +51,7 @@ export async function createProject(
   body: CreateProjectBody,
 ): Promise<ProjectRecord> {
   requireDefaultAllowed(context, body);
+  if (body.agentApprovals === 'never') await requireOrgPermission(context, actor, orgId, 'agent_approvals.disable');
   const id = newId('project');
   return await context.db.transaction().execute(async (trx) => {
     await lockOrg(trx, orgId);
@@ -96,9 +98,17 @@ export async function updateProject(
   body: UpdateProjectBody,
 ): Promise<ProjectRecord> {
   requireDefaultAllowed(context, body);
+  const mayDisable =
+    body.agentApprovals !== 'never' || (await hasOrgPermission(context, actor, orgId, 'agent_approvals.disable'));
   return await context.db.transaction().execute(async (trx) => {
     const before = await lock(trx, orgId, projectId, 'change');
     const { columns, changes } = changesOf(before, body);
+    if (!mayDisable && changes['agentApprovals'] !== undefined) {
+      throw new CodedError(
+        'permission_denied',
+        'agentApprovals: never requires the permission agent_approvals.disable',
+      );
+    }
     const fields = Object.keys(changes);
     if (body.repoCredentials !== undefined && (body.repoCredentials !== null || before.has_repo_credentials)) {
       columns.repo_credentials_sealed = seal(context, projectId, body.repoCredentials);

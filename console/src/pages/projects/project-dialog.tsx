@@ -22,6 +22,9 @@ export function ProjectDialog({ project }: { project: api.Project | null }) {
     await saveProject(orgId, project?.id ?? null, changesOf(values, before, project !== null));
     if (project !== null && values.cap !== before.cap) await setProjectCap(orgId, project.id, numberOrNull(values.cap));
   };
+  // Without the permission, the only choice is the one that a project has.
+  const mayDisable =
+    project?.agentApprovals === 'never' || (org !== undefined && mayIn(org, 'agent_approvals.disable'));
   return (
     <DialogForm words={text.formWords(title, values.name || text.title)} form={form} send={send}>
       <TextField
@@ -44,11 +47,13 @@ export function ProjectDialog({ project }: { project: api.Project | null }) {
         {...field('idleMinutes', 'body.defaultIdleMinutes')}
       />
       <Check label={text.wakeOnUse} {...field('wakeOnUse')} />
-      <SelectField
-        label={text.approvals}
-        options={text.approvalsOptions}
-        {...field('approvals', 'body.agentApprovals')}
-      />
+      {mayDisable ? (
+        <SelectField
+          label={text.approvals}
+          options={text.approvalsOptions}
+          {...field('approvals', 'body.agentApprovals')}
+        />
+      ) : null}
       <TextField
         label={text.repository}
         hint={text.repositoryHint}

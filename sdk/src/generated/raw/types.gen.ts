@@ -538,7 +538,7 @@ export type CreateProjectRequest = {
      */
     wakeOnUse?: boolean;
     /**
-     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary. Takes effect when a session starts or recovers.
+     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers.
      */
     agentApprovals?: AgentApprovals;
     /**
@@ -1549,7 +1549,7 @@ export type OrgUsage = {
 /**
  * A permission. More may be added; clients must accept unknown values.
  */
-export type Permission = 'org.read' | 'org.update' | 'org.members.manage' | 'org.owners.manage' | 'api_keys.manage' | 'activity.read' | 'billing.read' | 'billing.manage' | 'usage_guardrails.manage' | 'project.read' | 'project.create' | 'project.update' | 'project.delete' | 'sandbox.read' | 'sandbox.create' | 'sandbox.exec' | 'sandbox.stop' | 'sandbox.wake' | 'sandbox.resize' | 'sandbox.metrics' | 'sandbox.destroy' | 'sandbox.preview' | 'sandbox.preview.share' | 'sandbox.files.read' | 'sandbox.files.write' | 'sandbox.connect' | 'agent_session.read' | 'agent_session.send' | 'agent_session.approve' | 'agent_credentials.manage' | 'hosts.read';
+export type Permission = 'org.read' | 'org.update' | 'org.members.manage' | 'org.owners.manage' | 'api_keys.manage' | 'activity.read' | 'billing.read' | 'billing.manage' | 'usage_guardrails.manage' | 'project.read' | 'project.create' | 'project.update' | 'project.delete' | 'sandbox.read' | 'sandbox.create' | 'sandbox.exec' | 'sandbox.stop' | 'sandbox.wake' | 'sandbox.resize' | 'sandbox.metrics' | 'sandbox.destroy' | 'sandbox.preview' | 'sandbox.preview.share' | 'sandbox.files.read' | 'sandbox.files.write' | 'sandbox.connect' | 'agent_session.read' | 'agent_session.send' | 'agent_session.approve' | 'agent_credentials.manage' | 'agent_approvals.disable' | 'hosts.read';
 
 /**
  * `always_on`: never sleeps by itself and is billed continuously. `sleep_resume`: sleeps when idle, keeps its disk, and is billed while awake.
@@ -1632,7 +1632,7 @@ export type Project = {
      */
     wakeOnUse: boolean;
     /**
-     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary. Takes effect when a session starts or recovers.
+     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers.
      */
     agentApprovals: AgentApprovals | (string & {});
     /**
@@ -2055,7 +2055,7 @@ export type UpdateProjectRequest = {
      */
     wakeOnUse?: boolean;
     /**
-     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary. Takes effect when a session starts or recovers.
+     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers.
      */
     agentApprovals?: AgentApprovals;
     /**
@@ -2254,7 +2254,7 @@ export type CreateProjectRequestWritable = {
      */
     wakeOnUse?: boolean;
     /**
-     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary. Takes effect when a session starts or recovers.
+     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers.
      */
     agentApprovals?: AgentApprovals;
     /**
@@ -2365,7 +2365,7 @@ export type UpdateProjectRequestWritable = {
      */
     wakeOnUse?: boolean;
     /**
-     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary. Takes effect when a session starts or recovers.
+     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers.
      */
     agentApprovals?: AgentApprovals;
     /**
