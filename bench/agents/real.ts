@@ -31,7 +31,7 @@ const AGENTS = {
   claude: {
     agent: 'agent_two',
     program: '/opt/berth/agents/claude/claude',
-    args: claudeArguments({ id: '00000000-0000-4000-8000-000000000000', isNew: true }, true),
+    args: claudeArguments({ id: '00000000-0000-4000-8000-000000000000', isNew: true }),
     env: claudeEnvironment(NO_GATEWAY),
     hello: [{ type: 'control_request', request_id: 'hello', request: { subtype: 'initialize' } }],
     response: 'control_response',

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { upsertHost } from '@berth/api/store/hosts/hosts.ts';
 import type { Database } from '@berth/api/store/database/schema.ts';
 
-export interface HostStandIn extends AsyncDisposable {
+interface HostStandIn extends AsyncDisposable {
   id: string;
 }
 

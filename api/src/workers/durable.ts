@@ -11,6 +11,7 @@ import type { Mailer } from '../services/context/mail-port.ts';
 import type { Database } from '../store/database/schema.ts';
 import type { SecretKey } from '../services/context/secret-key.ts';
 import type { GitSettings, Settings } from '../services/context/settings.ts';
+import { AgentApprovals, AGENT_APPROVALS_EVERY_MS } from './agents/approvals.ts';
 import { AgentTurns, AGENT_TURNS_EVERY_MS } from './agents/turns.ts';
 import { clone, type CloneStepContext } from './clones/clone.ts';
 import { destroy } from './sandboxes/destroy.ts';
@@ -133,6 +134,7 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
   const health = options.hostUrls.map((url) => new HostHealth(context, url));
   const expiry = new Expiry({ context, lifecycle: queue, session });
   const idle = new IdleWatch({ context, lifecycle: queue, session });
+  const agentApprovals = new AgentApprovals({ context, session });
   const agentTurns = new AgentTurns({ context, session });
   const secrets = new SecretWatch({
     context,
@@ -169,6 +171,11 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
     runEvery({ name: 'reseal', everyMs: RESEAL_EVERY_MS, run: () => secrets.reseal(session) }, stopping.signal, log),
     runEvery({ name: 'expiry', everyMs: EXPIRY_EVERY_MS, run: () => expiry.tick() }, stopping.signal, log),
     runEvery({ name: 'idleness', everyMs: IDLE_EVERY_MS, run: () => idle.tick() }, stopping.signal, log),
+    runEvery(
+      { name: 'agent approvals', everyMs: AGENT_APPROVALS_EVERY_MS, run: () => agentApprovals.tick() },
+      stopping.signal,
+      log,
+    ),
     runEvery(
       { name: 'agent turns', everyMs: AGENT_TURNS_EVERY_MS, run: () => agentTurns.tick() },
       stopping.signal,
@@ -229,7 +236,7 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
     stop: async () => {
       await runner.stop();
       await Promise.all(schedules);
-      await Promise.all(health.map((host) => host.idle()));
+      await Promise.all([...health.map((host) => host.idle()), agentApprovals.idle()]);
       await secrets.close();
       await session.close();
     },

@@ -13,6 +13,8 @@ export class GuestSession {
   readonly messages: { turnId: string; text: string; author: string }[] = [];
   readonly replies: GuestReply[] = [];
   readonly answers = new Map<number, string>();
+  /** As the last start or a later call said. */
+  approvals = 'ask';
   #changed = Promise.withResolvers<void>();
 
   constructor(sessionId: string, agent: string, runId: string) {
@@ -166,6 +168,10 @@ export class AgentGuests {
     }
     if (verb === 'turns') return { turn: session.turns.get(turnId ?? '') ?? null, session: session.view };
     if (verb === 'messages') return this.#message(vmId, session, body);
+    if (verb === 'approvals') {
+      session.approvals = 'ask';
+      return { session: session.view };
+    }
     if (verb === 'answer') return this.#take(session, body);
     if (verb !== 'interrupt') throw new Error(`the guest has no call ${verb}`);
     if (session.view.bridge !== 'ready') throw refusal('agent_bridge_stopped');
@@ -174,10 +180,11 @@ export class AgentGuests {
     return { session: session.view };
   }
 
-  #start(vmId: string, sessionId: string, { agent, mode }: Record<string, unknown>): unknown {
+  #start(vmId: string, sessionId: string, { agent, mode, approvals }: Record<string, unknown>): unknown {
     const known = this.#sessions.get(`${vmId}/${sessionId}`);
     if (known === undefined && mode === 'recover') throw refusal('agent_session_missing');
     const session = known ?? this.add(vmId, sessionId, String(agent));
+    if (known === undefined || known.view.bridge !== 'ready') session.approvals = String(approvals);
     if (session.view.bridge !== 'ready') session.change({ bridge: 'ready', bridgeReason: null });
     return { outcome: 'ready', session: session.view };
   }

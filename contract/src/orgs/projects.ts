@@ -33,7 +33,7 @@ const agentApprovals = z
   .describe(
     'Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is ' +
       'the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session ' +
-      'starts or recovers.',
+      'starts or recovers; `ask` reaches running sessions within 2 s.',
   );
 
 const project = z

@@ -11,7 +11,7 @@ import type * as calls from '@berth/protocol/calls/agents.ts';
 import { messageOf, nullOn } from '@berth/os/errors.ts';
 import { isOver, turnOf } from '../bridge/files.ts';
 import { makeCgroup } from '../bridge/processes.ts';
-import { AgentRefused } from '../bridge/refusal.ts';
+import { AgentRefused, bridgeStopped } from '../bridge/refusal.ts';
 import type { GuestConfig } from '../machine/config.ts';
 import { AgentSession, type BridgeStart } from './agent-session.ts';
 import { sessionPaths } from './paths.ts';
@@ -118,7 +118,7 @@ export class Agents {
 
     // A bridge that died may have taken it.
     const turn = session.turn(turnId);
-    if (turn === null) throw stopped();
+    if (turn === null) throw bridgeStopped();
     if (turn.state === 'void') throw new AgentRefused('agent_turn_void', 'the turn was declared undelivered');
 
     return { turn, known: true, session: viewOf(session) };
@@ -136,18 +136,22 @@ export class Agents {
     const session = this.#session(id);
     const answered = await session.call('answer', answer);
     if (answered !== null) return { ...answered, session: viewOf(session) };
-
     const earlier = session.reader.history().answers.get(answer.requestId as number);
     if (earlier === answer.decision) return { repeated: true, session: viewOf(session) };
-    if (earlier === undefined) throw stopped();
-
+    if (earlier === undefined) throw bridgeStopped();
     throw new AgentRefused('agent_prompt_not_pending', 'this approval is not pending');
   }
 
   async interrupt(id: string): Promise<{ session: GuestAgentView }> {
     const session = this.#session(id);
-    if ((await session.call('interrupt', {})) === null) throw stopped();
+    if ((await session.call('interrupt', {})) === null) throw bridgeStopped();
+    return { session: viewOf(session) };
+  }
 
+  /** A session without a live bridge gets the approvals of its next start. */
+  async requireApprovals(id: string): Promise<{ session: GuestAgentView }> {
+    const session = this.#session(id);
+    await session.call('approvals', {});
     return { session: viewOf(session) };
   }
 
@@ -289,10 +293,6 @@ function viewOf(session: AgentSession): GuestAgentView {
   if (view === null) throw missing();
 
   return view;
-}
-
-function stopped(): AgentRefused {
-  return new AgentRefused('agent_bridge_stopped', 'the bridge has stopped: recover the session');
 }
 
 function missing(): AgentRefused {

@@ -20,7 +20,7 @@ import {
   type BridgeOperation,
   type BridgeOperations,
 } from '../bridge/lines.ts';
-import { AgentRefused } from '../bridge/refusal.ts';
+import { AgentRefused, bridgeStopped } from '../bridge/refusal.ts';
 
 /** Saves V8's threads, as a flag of Node's. */
 const NO_THREADS = '--v8-pool-size=0';
@@ -117,7 +117,7 @@ export class LiveBridge {
     const { promise, resolve, reject } = Promise.withResolvers<object>();
     const late = setTimeout(() => reject(new Error(`the bridge did not respond within ${CALL_MS} ms`)), CALL_MS);
     this.#calls.set(id, { resolve, reject });
-    if (this.#socket === null) reject(stopped());
+    if (this.#socket === null) reject(bridgeStopped());
     else sendLine(this.#socket, { id, operation, request });
 
     try {
@@ -154,14 +154,14 @@ export class LiveBridge {
       await processExited(this.process, AbortSignal.timeout(1_000));
     }
     clearInterval(this.#timer);
-    this.#connected.reject(stopped());
+    this.#connected.reject(bridgeStopped());
     this.#fail();
     rmSync(`${this.#socketPath}.json`, { force: true });
     this.#events.ended();
   }
 
   #fail(): void {
-    for (const call of this.#calls.values()) call.reject(stopped());
+    for (const call of this.#calls.values()) call.reject(bridgeStopped());
   }
 
   #take(line: BridgeLine): void {
@@ -199,10 +199,6 @@ export function refusalIn(view: GuestAgentView | null): BridgeRefusal {
     default:
       return { code: 'agent_not_ready', message: 'the agent was not ready in time' };
   }
-}
-
-function stopped(): AgentRefused {
-  return new AgentRefused('agent_bridge_stopped', 'the bridge has stopped');
 }
 
 async function opened(path: string): Promise<Socket | null> {

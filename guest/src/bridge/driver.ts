@@ -38,8 +38,6 @@ export interface DriverStart {
    * conversation with its first message: until a turn was run, the bridge passes null.
    */
   savedId: string | null;
-  /** False: the agent does not ask for approval. */
-  asks: boolean;
   /** Address of the host's model gateway, such as `http://10.0.0.1:354`; null: own sign-in. */
   gatewayUrl: string | null;
   /** Working directory of the agent. */

@@ -16,6 +16,8 @@ export interface BridgeOperations {
   void: { request: { turnId: string }; response: { turn: GuestTurn } };
   answer: { request: { requestId: number | string; decision: Decision }; response: { repeated: boolean } };
   interrupt: { request: object; response: object };
+  /** The agent asks for approval from now on. */
+  approvals: { request: object; response: object };
   prompt: { request: { isFull: boolean }; response: { prompt: GuestPromptText | null } };
   ping: { request: object; response: object };
   /** Ends a session without an active turn. */

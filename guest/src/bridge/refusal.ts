@@ -12,3 +12,7 @@ export class AgentRefused extends Error {
     this.status = AGENT_ERRORS[code];
   }
 }
+
+export function bridgeStopped(): AgentRefused {
+  return new AgentRefused('agent_bridge_stopped', 'the bridge has stopped: recover the session');
+}

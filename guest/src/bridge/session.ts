@@ -144,11 +144,16 @@ export class Session {
     this.flush();
   }
 
+  /** The agent's requests wait for a person from now on, also in the active turn. */
+  requireApprovals(): void {
+    this.#state.approvals = 'ask';
+    this.#files.writeState(this.#state);
+  }
+
   /** A completed reply of the active turn. */
   reply(text: string): void {
     const active = this.#active;
     if (active === null) return;
-
     const whole = text.toWellFormed();
     const kept = cut(whole, AGENT_TEXT_UNITS, false);
     const seq = this.#state.nextSeq;
@@ -161,10 +166,8 @@ export class Session {
   /** Counts a sign of life. Callers learn of it within a second, without a new revision. */
   sign(): void {
     if (this.#active === null) return;
-
     this.#state.view.signs += 1;
     if (this.#isSignDue) return;
-
     this.#isSignDue = true;
     setTimeout(() => {
       this.#isSignDue = false;
@@ -174,8 +177,9 @@ export class Session {
 
   ask(prompt: AgentPrompt, answer: (decision: Decision) => void): () => void {
     const active = this.#active;
-    if (active === null || active.turn.state === 'interrupting') {
-      queueMicrotask(() => answer('cancel'));
+    const isOver = active === null || active.turn.state === 'interrupting';
+    if (isOver || this.#state.approvals === 'never') {
+      queueMicrotask(() => answer(isOver ? 'cancel' : 'accept'));
       return () => {};
     }
     const requestId = this.#state.nextRequest;

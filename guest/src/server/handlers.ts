@@ -152,6 +152,7 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
     voidAgentTurn: ({ params }) => agents.void(params.sessionId, params.turnId),
     answerAgent: ({ params, body }) => agents.answer(params.sessionId, body),
     interruptAgent: ({ params }) => agents.interrupt(params.sessionId),
+    requireAgentApprovals: ({ params }) => agents.requireApprovals(params.sessionId),
     readAgentOutput: ({ params, query, signal }) => agents.output(params.sessionId, query, signal),
     readAgentTurns: ({ params, query }) => agents.turns(params.sessionId, query),
     port: async ({ params, request, signal }) => {

@@ -1,6 +1,9 @@
 // Approvals of an agent session, with the scripted agent.
 import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { until } from '../daemon.ts';
 import { AgentDaemon, type TestSession } from './agent-daemon.ts';
 
 async function asked(session: TestSession, text = 'ask delete it'): Promise<{ turnId: string; requestId: number }> {
@@ -89,6 +92,18 @@ test('an approval is shown as bounded plain text, with its full detail on reques
   const full = (await session.get('?detail=full')).prompt;
   assert.ok(full !== null && Buffer.byteLength(full.detail) <= 131_072 && full.detail.length > 60_000);
   await session.answer(requestId, 'cancel');
+});
+
+test('a session that never asks is made to ask in the middle of its turn', async (t) => {
+  const agents = await AgentDaemon.start(t);
+  const session = await agents.session({ approvals: 'never' });
+  const { turn } = await session.send('ask first\nrun until [ -e go ]; do sleep 0.01; done\nask second');
+  await until('the first approval', async () => (await session.texts()).includes('decision accept'));
+  for (let repeat = 0; repeat < 2; repeat += 1) await agents.call('POST', `${session.path}/approvals`);
+  await writeFile(join(agents.daemon.codeFolder, 'go'), '');
+  await session.reaches(turn.turnId, 'waiting');
+  await session.answer((await session.view()).prompt?.requestId ?? 0, 'decline');
+  await session.reaches(turn.turnId, 'completed');
 });
 
 test('a session that never asks accepts by itself', async (t) => {

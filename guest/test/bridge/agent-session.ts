@@ -20,7 +20,8 @@ interface OpenPrompt extends AgentPrompt {
 interface StartOptions {
   gatewayUrl: string | null;
   savedId?: string;
-  asks?: boolean;
+  /** Accepts every approval, as a session that never asks. */
+  accepts?: boolean;
   /** Without it, the program of the image's list. */
   program?: string;
 }
@@ -47,19 +48,23 @@ export class AgentHome {
     return home;
   }
 
-  async start({ gatewayUrl, savedId, asks = true, program }: StartOptions): Promise<AgentSession> {
+  async start({ gatewayUrl, savedId, accepts = false, program }: StartOptions): Promise<AgentSession> {
     const session = new AgentSession(this);
     const installed = await realAgent(this.agent);
     const listed = program === undefined ? installed : { ...installed, paths: { [this.agent]: program } };
     const startDriver = this.agent === 'codex' ? startCodex : startClaude;
     session.driver = await startDriver({
-      ...{ savedId: savedId ?? null, asks, gatewayUrl, folder: this.work, program: listed },
+      ...{ savedId: savedId ?? null, gatewayUrl, folder: this.work, program: listed },
       ...{ spawn: (program, args, env) => this.#spawn(program, args, env), signal: AbortSignal.timeout(60_000) },
       events: {
         reply: (text) => void session.replies.push(text),
         sign: () => void (session.signs += 1),
         exited: (message) => void session.exits.push(message),
         ask: (prompt, answer) => {
+          if (accepts) {
+            queueMicrotask(() => answer('accept'));
+            return () => undefined;
+          }
           const open: OpenPrompt = { ...prompt, answer, isWithdrawn: false };
           session.prompts.push(open);
           return () => void (open.isWithdrawn = true);

@@ -157,10 +157,10 @@ for (const agent of ['codex', 'claude'] as const) {
       }
     });
 
-    test('without approvals, commands run at once', async () => {
+    test('a session that accepts by itself runs commands at once', async () => {
       const home = await AgentHome.create(agent);
       try {
-        const session = await home.start({ gatewayUrl: models.url, asks: false });
+        const session = await home.start({ gatewayUrl: models.url, accepts: true });
         assert.deepEqual(await session.run(`${agent}-never`, '@run echo x > a'), { state: 'completed' });
         assert.equal(await home.read('a'), 'x\n');
         assert.equal(session.prompts.length, 0);
@@ -207,7 +207,7 @@ test(
   async () => {
     const home = await AgentHome.create('codex');
     try {
-      const session = await home.start({ gatewayUrl: models.url, asks: false });
+      const session = await home.start({ gatewayUrl: models.url, accepts: true });
       await session.run('codex-earlier', '@start echo $$ > earlier; exec sleep 600');
       const turn = session.run('codex-left', '@start echo $$ > left; exec sleep 600', '@hang');
       await untilTrue('the second call of the model', () => models.callsFor('codex-left') === 2);

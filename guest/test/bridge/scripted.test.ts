@@ -11,7 +11,7 @@ import { startScripted } from '../../src/bridge/scripted/scripted.ts';
 async function startAgent(home: string): Promise<{ driver: AgentDriver; said: string[] }> {
   const said: string[] = [];
   const driver = await startScripted({
-    ...{ savedId: null, asks: false, gatewayUrl: null, folder: home },
+    ...{ savedId: null, gatewayUrl: null, folder: home },
     program: { version: '', paths: {} },
     spawn: (program, args) => spawn(program, args, { cwd: home, env: { ...process.env, HOME: home } }),
     signal: AbortSignal.timeout(60_000),

@@ -46,7 +46,7 @@ for (const [agent, kind] of [
     let session: AgentSession;
     before(async () => {
       home = await AgentHome.create(agent);
-      session = await home.start({ gatewayUrl: `http://127.0.0.1:${port}/${MODEL_PROVIDERS[kind]}`, asks: false });
+      session = await home.start({ gatewayUrl: `http://127.0.0.1:${port}/${MODEL_PROVIDERS[kind]}`, accepts: true });
     });
     after(() => home.remove());
 

@@ -251,6 +251,22 @@ export const interruptAgent = defineCall({
   repeatable: true,
 });
 
+/** The agent of a ready session asks for approval from now on, also in its active turn. */
+export const requireAgentApprovals = defineCall({
+  ...json,
+  name: 'requireAgentApprovals',
+  target: 'pass-through',
+  method: 'POST',
+  path: '/agents/{sessionId}/approvals',
+  params: sessionParams,
+  response: z.object({ session: guestAgentView }),
+  responseBytes: 2 * VIEW_BYTES,
+  repeatable: true,
+  since: 7,
+  // A guest of an earlier version has no such path, and without the session a code.
+  statuses: { 404: ['agent_unsupported', 'the guest cannot change the approvals of a running session'] },
+});
+
 /** Replies after `after`, oldest first; with `waitMs`, held until there is one. */
 export const readAgentOutput = defineCall({
   ...waiting,

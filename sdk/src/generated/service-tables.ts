@@ -3461,7 +3461,7 @@ export const SCHEMAS = {
         "type": "boolean"
       },
       "agentApprovals": {
-        "description": "Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers.",
+        "description": "Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers; `ask` reaches running sessions within 2 s.",
         "$ref": "#/components/schemas/AgentApprovals"
       },
       "metadata": {
@@ -4050,7 +4050,7 @@ export const SCHEMAS = {
         "type": "boolean"
       },
       "agentApprovals": {
-        "description": "Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers.",
+        "description": "Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers; `ask` reaches running sessions within 2 s.",
         "$ref": "#/components/schemas/AgentApprovals"
       },
       "metadata": {

@@ -12,6 +12,7 @@ import { requireLegal } from '../../rules/sandboxes/action.ts';
 import * as store from '../../store/agents/sessions.ts';
 import type { AgentSessionRow, ShownSessionRow } from '../../store/agents/sessions.ts';
 import { shownPrompt } from '../../rules/agents/prompt.ts';
+import { markUnattended } from '../../store/agents/unattended.ts';
 import { listRecentTurns, type AgentTurnRow } from '../../store/agents/turns.ts';
 import { findProject } from '../../store/orgs/projects.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
@@ -93,7 +94,10 @@ async function start(
   });
   // No bridge of the session ever reported: its create was lost, and the guest may lack its files.
   const isNew = mode === 'create' || session.bridge_version === null;
-  const body = { agent, mode: isNew ? 'create' : mode, approvals: project?.agent_approvals ?? 'ask', gateway } as const;
+  const approvals = project?.agent_approvals ?? 'ask';
+  // Before the start: a change of the project meanwhile reaches the session when it is ready.
+  if (approvals === 'never') await markUnattended(context.db, id);
+  const body = { agent, mode: isNew ? 'create' : mode, approvals, gateway } as const;
   const params = { sessionId: id };
   const order = { vmId: sandbox.id, epoch: sandbox.epoch, params, body };
   let started;

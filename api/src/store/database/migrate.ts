@@ -41,6 +41,7 @@ import * as operatorOrg from '../../../migrations/0041_operator_org.ts';
 import * as lastActiveBy from '../../../migrations/0042_last_active_by.ts';
 import * as credentialOrigin from '../../../migrations/0043_credential_origin.ts';
 import * as agentSessionEntries from '../../../migrations/0044_agent_session_entries.ts';
+import * as agentUnattended from '../../../migrations/0045_agent_unattended.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -84,6 +85,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0042_last_active_by': lastActiveBy,
   '0043_credential_origin': credentialOrigin,
   '0044_agent_session_entries': agentSessionEntries,
+  '0045_agent_unattended': agentUnattended,
 };
 
 /**

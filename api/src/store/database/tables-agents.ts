@@ -47,6 +47,8 @@ export interface AgentSessionTable {
   creator_id: string | null;
   created_at: GeneratedInstant;
   updated_at: GeneratedInstant;
+  /** Its agent may act without approval. */
+  unattended: Generated<boolean>;
   /** The sandbox was deleted. */
   gone_at: Instant | null;
 }

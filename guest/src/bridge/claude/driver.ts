@@ -38,7 +38,7 @@ class ClaudeDriver implements AgentDriver {
     this.savedId = start.savedId ?? crypto.randomUUID();
     this.#prompts = new OpenPrompts(start.events);
     const conversation = { id: this.savedId, isNew: start.savedId === null };
-    const child = start.spawn(program, claudeArguments(conversation, start.asks), claudeEnvironment(start.gatewayUrl));
+    const child = start.spawn(program, claudeArguments(conversation), claudeEnvironment(start.gatewayUrl));
     this.#process = new AgentProcess(child, {
       message: (message) => this.#received(message),
       exited: (reason) => this.#exited(reason),

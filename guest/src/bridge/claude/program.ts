@@ -11,14 +11,12 @@ interface ClaudeConversation {
   isNew: boolean;
 }
 
-export function claudeArguments(conversation: ClaudeConversation, asks: boolean): string[] {
+export function claudeArguments(conversation: ClaudeConversation): string[] {
   return [
     ...['--input-format', 'stream-json', '--output-format', 'stream-json', '--verbose'],
     ...['--permission-prompt-tool', 'stdio', '--disallowedTools', DISALLOWED.join(',')],
     // Said explicitly: in the default mode `auto` a model approves.
-    ...(asks
-      ? ['--permission-mode', 'default']
-      : ['--permission-mode', 'bypassPermissions', '--allow-dangerously-skip-permissions']),
+    ...['--permission-mode', 'default'],
     ...[conversation.isNew ? '--session-id' : '--resume', conversation.id],
   ];
 }

@@ -61,7 +61,7 @@ class CodexDriver implements AgentDriver {
   }
 
   async open(): Promise<void> {
-    const { savedId, folder, asks } = this.#start;
+    const { savedId, folder } = this.#start;
     const capabilities = { experimentalApi: true, requestAttestation: false };
     const clientInfo = { name: 'berth', title: 'Berth', version: this.#start.program.version };
     await this.#rpc.call('initialize', { clientInfo, capabilities });
@@ -71,7 +71,7 @@ class CodexDriver implements AgentDriver {
       throw new DriverRefusal('agent_not_signed_in', 'Codex is not signed in');
 
     const settings = {
-      ...{ cwd: folder, approvalPolicy: asks ? 'untrusted' : 'never', approvalsReviewer: 'user' },
+      ...{ cwd: folder, approvalPolicy: 'untrusted', approvalsReviewer: 'user' },
       sandbox: 'danger-full-access',
     };
     const { thread } = await (savedId === null

@@ -88,7 +88,6 @@ async function startAgent(): Promise<void> {
 
     const started = await start({
       savedId: session.savedId,
-      asks: initial.approvals === 'ask',
       gatewayUrl: config.gatewayUrl,
       folder: config.codeFolder,
       program: config.program,
@@ -165,6 +164,10 @@ const operations: { [O in BridgeOperation]: (request: never) => object } = {
     session.answer(requestId, decision),
   interrupt: () => {
     session.interrupt();
+    return {};
+  },
+  approvals: () => {
+    session.requireApprovals();
     return {};
   },
   prompt: ({ isFull }: { isFull: boolean }) => ({ prompt: session.promptText(isFull) }),

@@ -147,10 +147,8 @@ class ScriptedAgent implements AgentDriver {
     signal: AbortSignal,
     accepted = async () => this.#start.events.reply('decision accept'),
   ): Promise<TurnEnd | null> {
-    const { asks, folder, events } = this.#start;
+    const { folder, events } = this.#start;
     const decisions = titles.map(async (title): Promise<Decision> => {
-      if (!asks) return 'accept';
-
       const answered = Promise.withResolvers<Decision>();
       const detail = `detail of ${title}`;
       events.ask({ kind: 'command', title, detail, workingDirectory: folder }, answered.resolve);

@@ -538,7 +538,7 @@ export type CreateProjectRequest = {
      */
     wakeOnUse?: boolean;
     /**
-     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers.
+     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers; `ask` reaches running sessions within 2 s.
      */
     agentApprovals?: AgentApprovals;
     /**
@@ -1632,7 +1632,7 @@ export type Project = {
      */
     wakeOnUse: boolean;
     /**
-     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers.
+     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers; `ask` reaches running sessions within 2 s.
      */
     agentApprovals: AgentApprovals | (string & {});
     /**
@@ -2055,7 +2055,7 @@ export type UpdateProjectRequest = {
      */
     wakeOnUse?: boolean;
     /**
-     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers.
+     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers; `ask` reaches running sessions within 2 s.
      */
     agentApprovals?: AgentApprovals;
     /**
@@ -2254,7 +2254,7 @@ export type CreateProjectRequestWritable = {
      */
     wakeOnUse?: boolean;
     /**
-     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers.
+     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers; `ask` reaches running sessions within 2 s.
      */
     agentApprovals?: AgentApprovals;
     /**
@@ -2365,7 +2365,7 @@ export type UpdateProjectRequestWritable = {
      */
     wakeOnUse?: boolean;
     /**
-     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers.
+     * Whether agents ask for approval before commands and changes. `never`: they carry out everything; the sandbox is the boundary; setting it also requires the permission `agent_approvals.disable`. Takes effect when a session starts or recovers; `ask` reaches running sessions within 2 s.
      */
     agentApprovals?: AgentApprovals;
     /**
