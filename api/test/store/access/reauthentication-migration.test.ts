@@ -7,7 +7,7 @@ import * as sandboxes from '../../../migrations/0001-0020/0002_sandboxes.ts';
 import * as records from '../../../migrations/0001-0020/0003_records.ts';
 import * as lifecycle from '../../../migrations/0001-0020/0004_lifecycle.ts';
 import * as people from '../../../migrations/0001-0020/0005_people.ts';
-import * as reauthentication from '../../../migrations/0025_reauthentication.ts';
+import * as reauthentication from '../../../migrations/0021-0040/0025_reauthentication.ts';
 import { openDatabase } from '../../../src/store/database/database.ts';
 import { startPostgres, type TestPostgres } from '../../world/database.ts';
 

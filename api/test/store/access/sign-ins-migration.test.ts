@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql, type Kysely } from 'kysely';
-import * as signIns from '../../../migrations/0027_sign_ins.ts';
+import * as signIns from '../../../migrations/0021-0040/0027_sign_ins.ts';
 import { openDatabase } from '../../../src/store/database/database.ts';
 import { startPostgres, type TestPostgres } from '../../world/database.ts';
 

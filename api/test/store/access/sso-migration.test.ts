@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sql, type Kysely } from 'kysely';
-import * as sso from '../../../migrations/0035_sso.ts';
+import * as sso from '../../../migrations/0021-0040/0035_sso.ts';
 import { openDatabase } from '../../../src/store/database/database.ts';
 import { startPostgres, type TestPostgres } from '../../world/database.ts';
 
