@@ -14,8 +14,8 @@ import { declaredLength, LEAST_BYTES, notJsonText, notUtf8, type ParseBody } fro
 
 /** Limit in characters of the body without the long field. */
 const REST_CHARACTERS = 65_536;
-/** Copies of the field in memory at once: its bytes, its text, and text that is not collected yet. */
-const COPIES = 3;
+/** Copies of the field in memory at once: bytes, text, and text that is not collected yet. */
+export const LONG_FIELD_COPIES = 3;
 /** Characters for which JSON text and its value differ, and those that JSON refuses. */
 // oxlint-disable-next-line no-control-regex -- JSON allows none in a string
 const ESCAPED_OR_INVALID = /[\\\u0000-\u001f]/;
@@ -32,7 +32,7 @@ export async function readWithLongField(
   turns: Turns,
 ): Promise<unknown> {
   const length = declaredLength(request.raw, limitBytes) ?? limitBytes;
-  held.add(Math.max(LEAST_BYTES, COPIES * Math.min(length, field.maxBytes + REST_CHARACTERS)));
+  held.add(Math.max(LEAST_BYTES, LONG_FIELD_COPIES * Math.min(length, field.maxBytes + REST_CHARACTERS)));
   const reader = new LongFieldReader(field, limitBytes, Math.min(length, field.maxBytes));
   await readInto(reader, request.raw, limitBytes, turns);
   const value = await parse(request, Buffer.from(reader.rest));
