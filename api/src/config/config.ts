@@ -13,7 +13,7 @@ import { originOf } from '../rules/clones/repository.ts';
 import { previewUrlFault } from '../rules/previews/host.ts';
 import type { SecretKey } from '../services/context/secret-key.ts';
 import type { Settings } from '../services/context/settings.ts';
-import { readSecretFiles, type SecretFiles, type SecretsOfFiles } from './secret-files.ts';
+import { findSecretFiles, readSecretFiles, type SecretFiles, type SecretsOfFiles } from './secret-files.ts';
 
 interface DatabaseConfig {
   /** `BERTH_DATABASE_URL`, or else `DATABASE_URL`. */
@@ -35,7 +35,7 @@ export interface ServeConfig extends DatabaseConfig {
   hostToken: string;
   /** Content of the JSON file `BERTH_PLANS_FILE` (default: the self-hosted plan alone). */
   plans: Plans;
-  /** Content of the file `BERTH_SECRET_KEY_FILE`: the current key, and former ones. */
+  /** The current key and former ones, of `BERTH_SECRET_KEY_FILE` or `BERTH_SECRET_KEY_COMMAND`. */
   secretKey: SecretKey;
   /** Read again while serving. */
   secretFiles: SecretFiles;
@@ -93,8 +93,7 @@ export function readDatabaseConfig(environment: Environment): DatabaseConfig {
 
 /** The secrets, as in {@link readServeConfig}. Throws naming the wrong variable. */
 export function readSecretsConfig(environment: Environment): SecretsOfFiles {
-  const values = read(secretsEnvironment, environment);
-  return readSecretFiles({ secretKey: values.BERTH_SECRET_KEY_FILE, hostToken: values.BERTH_HOST_TOKEN_FILE });
+  return readSecretFiles(findSecretFiles(read(secretsEnvironment, environment), environment));
 }
 
 /** The plan catalogue, as in {@link readServeConfig}. Throws naming the wrong variable. */
@@ -109,7 +108,7 @@ export function readServeConfig(environment: Environment): ServeConfig {
   const publicUrl = new URL(values.BERTH_PUBLIC_URL ?? `http://${bracketed(values.BERTH_LISTEN)}:${values.BERTH_PORT}`)
     .origin;
   const { plans, machineRates } = readPlansFile(values.BERTH_PLANS_FILE);
-  const secretFiles = { secretKey: values.BERTH_SECRET_KEY_FILE, hostToken: values.BERTH_HOST_TOKEN_FILE };
+  const secretFiles = findSecretFiles(values, environment);
   const { secretKey, hostTokens } = readSecretFiles(secretFiles);
   return {
     databaseUrl: values.BERTH_DATABASE_URL,

@@ -49,7 +49,8 @@ export const databaseEnvironment = z.object({
 /** Variables of commands about the secrets. */
 export const secretsEnvironment = databaseEnvironment.extend({
   BERTH_HOST_TOKEN_FILE: z.string().min(1),
-  BERTH_SECRET_KEY_FILE: z.string().min(1),
+  BERTH_SECRET_KEY_FILE: z.string().optional(),
+  BERTH_SECRET_KEY_COMMAND: z.string().optional(),
 });
 
 /** Additional variables of `serve`. */

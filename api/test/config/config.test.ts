@@ -8,7 +8,6 @@ import { after, before, test } from 'node:test';
 import { DEFAULT_MACHINE_RATES } from '@berth/contract/billing/machine-rates.ts';
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/billing/plans.ts';
 import { readDatabaseConfig, readServeConfig } from '../../src/config/config.ts';
-import { SecretKey } from '../../src/services/context/secret-key.ts';
 let folder: string;
 let enough: Record<string, string>;
 before(async () => {
@@ -464,33 +463,4 @@ test('a missing plans file stops the start by name', () => {
     () => readServeConfig({ ...enough, BERTH_PLANS_FILE: join(folder, 'none.json') }),
     /BERTH_PLANS_FILE: .*none\.json.*ENOENT/,
   );
-});
-
-test('the first line of the secret key file is the current key, further lines are former ones', async () => {
-  const path = join(folder, 'two-keys');
-  const [current, former] = [randomBytes(32), randomBytes(48)];
-  await writeFile(path, `${current.toString('base64url')}\n\n${former.toString('base64')}\n`);
-  const { secretKey } = readServeConfig({ ...enough, BERTH_SECRET_KEY_FILE: path });
-  assert.deepEqual(secretKey.ids, new SecretKey(current, former).ids);
-});
-
-test('an unusable secret file is refused with its variable and line, and without its content', async () => {
-  const path = join(folder, 'wrong-keys');
-  const key = randomBytes(32).toString('base64');
-  for (const [content, why] of [
-    ['\n', /the file is empty$/],
-    [`${key}\nnot base64!`, /secret key 2 is not base64$/],
-    [`${key}\n${key}`, /secret 2 of the file repeats an earlier one$/],
-    [Array.from({ length: 9 }, () => randomBytes(32).toString('base64')).join('\n'), /has 9 secrets, the limit is 8/],
-    [`${key}\n${randomBytes(16).toString('base64')}`, /at least 32 bytes long on one line, not 16$/],
-  ] as const) {
-    await writeFile(path, content);
-    assert.throws(
-      () => readServeConfig({ ...enough, BERTH_SECRET_KEY_FILE: path }),
-      ({ message }: Error) =>
-        message.startsWith(`invalid environment: BERTH_SECRET_KEY_FILE: ${path}: `) &&
-        why.test(message) &&
-        !message.includes(key),
-    );
-  }
 });

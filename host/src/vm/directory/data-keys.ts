@@ -1,16 +1,12 @@
 // Data keys of the VMs that run or are being woken, in files of a memory file system: they outlive
 // the daemon, which adopts running VMs, but not the host. The control plane stores them and sends
 // them again for the next wake.
-import { access, constants, lstat, mkdir, readdir, rename, rm, rmdir, statfs, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readIfPresent } from '@berth/os/durable-file.ts';
 import { nullIf } from '@berth/os/errors.ts';
+import { MEMORY_FOLDERS, writableMemoryFolder } from '@berth/os/secrets/memory-folder.ts';
 import { SerialQueue } from '@berth/os/serial-queue.ts';
-
-/** The first one in memory is used; the second is for hosts without systemd. */
-const PARENTS = ['/run', '/dev/shm'];
-/** Types of statfs(2): tmpfs and ramfs. */
-const MEMORY_FILE_SYSTEMS = new Set([0x01_02_19_94, 0x85_84_58_f6]);
 
 export class DataKeys {
   /** Made with the first key, removed with the last one. */
@@ -27,23 +23,21 @@ export class DataKeys {
    * The keys of an installation. Rejects without a memory file system, and for a folder that
    * another user can open.
    */
-  static async open(instanceId: string, parents: readonly string[] = PARENTS): Promise<DataKeys> {
-    for (const parent of parents) {
-      const type = (await statfs(parent).catch(nullIf('ENOENT')))?.type;
-      if (type === undefined || !MEMORY_FILE_SYSTEMS.has(type) || !(await isWritable(parent))) continue;
-
-      const keys = new DataKeys(folderOf(parent, instanceId));
-      await keys.#assertPrivate();
-      return keys;
+  static async open(instanceId: string, parents = MEMORY_FOLDERS): Promise<DataKeys> {
+    const parent = await writableMemoryFolder(parents);
+    if (parent === null) {
+      throw new Error(
+        `cannot hold data keys of VMs: none of ${parents.join(', ')} is a writable tmpfs. Mount one on /dev/shm`,
+      );
     }
-    throw new Error(
-      `cannot hold data keys of VMs: none of ${parents.join(', ')} is a writable tmpfs. Mount one on /dev/shm`,
-    );
+    const keys = new DataKeys(folderOf(parent, instanceId));
+    await keys.#assertPrivate();
+    return keys;
   }
 
   /** Removes all keys of an installation that is gone. */
   static async removeAll(instanceId: string): Promise<void> {
-    for (const parent of PARENTS) await rm(folderOf(parent, instanceId), { recursive: true, force: true });
+    for (const parent of MEMORY_FOLDERS) await rm(folderOf(parent, instanceId), { recursive: true, force: true });
   }
 
   /** Null for a VM without a key here. */
@@ -86,11 +80,4 @@ export class DataKeys {
 
 function folderOf(parent: string, instanceId: string): string {
   return join(parent, `berth-keys-${instanceId}`);
-}
-
-async function isWritable(folder: string): Promise<boolean> {
-  return access(folder, constants.W_OK).then(
-    () => true,
-    () => false,
-  );
 }
