@@ -4,9 +4,10 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, afterEach, before, test } from 'node:test';
 import { SecretKey } from '../../../src/services/context/secret-key.ts';
-import { UnsealError } from '../../../src/services/context/sealed.ts';
+import { openText, sealedPrefix, UnsealError } from '../../../src/services/context/sealed.ts';
 import { dataKeyOf } from '../../../src/services/sandboxes/data-key.ts';
 import { resealAll } from '../../../src/services/secrets/reseal.ts';
+import { secretsState } from '../../../src/services/secrets/status.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { settled } from '../../world/settled.ts';
 
@@ -83,6 +84,29 @@ test('a rotation seals the keys again, without changing them', async () => {
   await resealAll({ db: api.db, secretKey: new SecretKey(fresh, old) }, new AbortController().signal);
   assert.equal(await dataKeyOf({ db: api.db, secretKey: new SecretKey(fresh) }, id), key);
   await assert.rejects(dataKeyOf({ db: api.db, secretKey: new SecretKey(old) }, id), UnsealError);
+});
+
+test('after a rotation and its retirement no key opens the copied row of a destroyed sandbox', async () => {
+  const [old, fresh] = [randomBytes(32), randomBytes(32)];
+  const { id } = await api.makeSandbox('stopped');
+  await dataKeyOf({ db: api.db, secretKey: new SecretKey(old) }, id);
+  const [copied] = await sealedKeys(id);
+  assert.ok(copied !== undefined);
+  const open = (secretKey: SecretKey, sealed = copied): string =>
+    openText(secretKey.keysFor('sandbox-data'), id, sealed);
+  await settled(api, () => api.call('POST', `/v1/sandboxes/${id}/destroy`));
+  assert.match(open(new SecretKey(old)), /^[\w-]{43}$/, 'before the rotation the copy opens');
+
+  const rotated = new SecretKey(fresh, old);
+  await resealAll({ db: api.db, secretKey: rotated }, new AbortController().signal);
+  assert.match(open(rotated), /^[\w-]{43}$/, 'before the retirement the copy opens');
+  const { secretKeys } = await secretsState(api.db, rotated, []);
+  assert.equal(secretKeys[1]?.values, 0, 'no row keeps the former key');
+
+  const retired = new SecretKey(fresh);
+  assert.throws(() => open(retired), UnsealError);
+  const renamed = Buffer.concat([sealedPrefix(retired.keysFor('sandbox-data')[0].id), copied.subarray(5)]);
+  assert.throws(() => open(retired, renamed), UnsealError);
 });
 
 test('without its secret key a VM can sleep, and its wake fails with the sandbox stopped', async () => {
