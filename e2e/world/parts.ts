@@ -8,6 +8,7 @@ import { readConfig, type Config } from '@berth/machine/config/config.ts';
 import { CHECKOUT } from '@berth/machine/config/folders.ts';
 import { instancePaths, prepareInstance, type InstancePaths } from '@berth/machine/supervisor/instance.ts';
 import { findServiceUser } from '@berth/machine/supervisor/service-user.ts';
+import { prepareSecretKey } from '@berth/machine/roles/control-plane/secret-key.ts';
 import { apiService, apiUrl } from '@berth/machine/roles/control-plane/service.ts';
 import { databaseService } from '@berth/machine/roles/database/service.ts';
 import { hostService } from '@berth/machine/roles/host/service.ts';
@@ -84,6 +85,7 @@ export class Parts {
     const user = await findServiceUser(process.env);
     const paths = instancePaths(dataFolder);
     await prepareInstance(paths, user);
+    await prepareSecretKey(paths, user, {});
     const service = (name: PartName): Service => {
       const armed = { BERTH_CRASH_AT: `@${crashFile(paths, name)}` };
       const environment = { ...TEST_ENVIRONMENT, ...imageEnvironment(), ...options.environment, ...armed };

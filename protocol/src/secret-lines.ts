@@ -2,7 +2,7 @@
 // current one first. All are accepted; only the first one seals, signs or is sent.
 
 /** Bounds the work of a check against every secret. A rotation needs two. */
-const MOST_SECRETS = 8;
+export const MOST_SECRETS = 8;
 
 /** The secrets of a file. Throws if it has none, too many, or one twice, without quoting one. */
 export function secretLines(text: string): [string, ...string[]] {

@@ -6,7 +6,7 @@ import { hasCode } from '@berth/os/errors.ts';
 import { secretLines } from '@berth/protocol/secret-lines.ts';
 import type { Config } from '../config/config.ts';
 import { commandHint } from '../output/command-hint.ts';
-import { instancePaths, isSupervised, readInstanceRecord } from '../supervisor/instance.ts';
+import { instancePaths, isSupervised, readInstanceRecord, secretKeyFile } from '../supervisor/instance.ts';
 import { fault, ok } from './check.ts';
 import type { Check, Finding } from './check.ts';
 
@@ -63,11 +63,11 @@ async function checkDataFolder(config: Config): Promise<Finding[]> {
 }
 
 async function checkSecrets(config: Config): Promise<Finding[]> {
-  const { secretKey, hostToken } = instancePaths(config.dataFolder);
+  const paths = instancePaths(config.dataFolder);
   const findings: Finding[] = [];
   for (const [name, path] of [
-    ['secret-key', secretKey],
-    ['host-token', hostToken],
+    ['secret-key', await secretKeyFile(paths)],
+    ['host-token', paths.hostToken],
   ] as const) {
     const text = await readIfPresent(path);
     if (text === null) continue;

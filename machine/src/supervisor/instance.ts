@@ -1,7 +1,7 @@
 // The data folder of one installation: its layout, the supervisor's exclusive lock, and the record
 // of the running supervisor.
 import { randomBytes } from 'node:crypto';
-import { chmod, chown, link, lstat, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, chown, link, lstat, mkdir, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
 import { tryLock } from '@berth/os/file-lock.ts';
@@ -27,8 +27,11 @@ export interface InstancePaths {
   hostToken: string;
   /**
    * The API derives from it the keys that sign sign-ins and links and encrypt stored credentials.
+   * Absent if the key comes from elsewhere.
    */
   secretKey: string;
+  /** Link to the folder in memory with a `secret-key` that comes from elsewhere. */
+  loadedKey: string;
   /** Folder for mail while there is no mail server. */
   outbox: string;
   /**
@@ -75,6 +78,7 @@ export function instancePaths(dataFolder: string): InstancePaths {
     apiSecrets: join(secrets, 'api'),
     hostToken: join(secrets, 'api', 'host-token'),
     secretKey: join(secrets, 'api', 'secret-key'),
+    loadedKey: join(secrets, 'loaded-key'),
     outbox: join(dataFolder, 'outbox'),
     hostSocketFolder: join(run, 'host'),
     hostSocket: join(run, 'host', 'host.sock'),
@@ -96,17 +100,26 @@ export async function prepareInstance(paths: InstancePaths, user: ServiceUser): 
   }
   await mkdir(paths.hostSocketFolder, { recursive: true, mode: 0o755 });
   await mkdir(paths.apiSecrets, { recursive: true });
-  for (const secret of [paths.hostToken, paths.secretKey]) {
-    await adopt(join(paths.secrets, basename(secret)), secret);
-    await ensureToken(secret);
-    await chown(secret, 0, user.gid);
-    await chmod(secret, 0o640);
-  }
+  await prepareSecret(paths, paths.hostToken, user);
   // The API reads them as its own user, through a bind; the folder around stays closed.
   await chown(paths.apiSecrets, 0, user.gid);
   await chmod(paths.apiSecrets, 0o750);
   await mkdir(paths.outbox, { recursive: true, mode: 0o700 });
   await chown(paths.outbox, user.uid, user.gid);
+}
+
+/** Makes a missing secret of the data folder, readable for the API. */
+export async function prepareSecret(paths: InstancePaths, secret: string, user: ServiceUser): Promise<void> {
+  await adopt(join(paths.secrets, basename(secret)), secret);
+  await ensureToken(secret);
+  await chown(secret, 0, user.gid);
+  await chmod(secret, 0o640);
+}
+
+/** The file from which the API reads the secret key. */
+export async function secretKeyFile(paths: InstancePaths): Promise<string> {
+  const folder = await readlink(paths.loadedKey).catch(nullIf('ENOENT'));
+  return folder === null ? paths.secretKey : join(folder, basename(paths.secretKey));
 }
 
 /** Null if another supervisor holds this data folder. */
@@ -165,9 +178,13 @@ async function adopt(before: string, secret: string): Promise<void> {
   const moved = await readIfPresent(secret);
   if (found !== null && (await readFile(before, 'utf8')) !== moved)
     throw new Error(`${before} and ${secret} differ: keep the right one as ${secret} and remove the other`);
-  const beside = `${before}.${randomBytes(6).toString('hex')}.draft`;
-  await symlink(join(basename(dirname(secret)), basename(secret)), beside);
-  await rename(beside, before);
+  await replaceLink(join(basename(dirname(secret)), basename(secret)), before);
+}
+
+export async function replaceLink(target: string, path: string): Promise<void> {
+  const beside = `${path}.${randomBytes(6).toString('hex')}.draft`;
+  await symlink(target, beside);
+  await rename(beside, path);
 }
 
 async function ensureToken(path: string): Promise<void> {

@@ -204,6 +204,9 @@ export function serviceVariables(environment: Readonly<NodeJS.ProcessEnv>): Reco
         'BERTH_CALLER_HOME',
         'BERTH_HOST_LISTEN',
         'BERTH_PLANS_FILE',
+        'BERTH_SECRET_KEY_FILE',
+        'BERTH_SECRET_KEY_COMMAND',
+        'BERTH_SECRET_KEY_STORE_COMMAND',
       ].includes(entry[0]),
   );
   return Object.fromEntries(kept);

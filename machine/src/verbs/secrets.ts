@@ -7,12 +7,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { tryLock } from '@berth/os/file-lock.ts';
 import { writeDurably } from '@berth/os/durable-file.ts';
 import type { SecretsState } from '@berth/protocol/operator-commands.ts';
-import { secretLines } from '@berth/protocol/secret-lines.ts';
+import { MOST_SECRETS, secretLines } from '@berth/protocol/secret-lines.ts';
 import { commandHint } from '../output/command-hint.ts';
 import { OperatorFailure } from '../output/failure.ts';
 import { readSecretsState } from '../roles/control-plane/api-command.ts';
 import { acceptsHostToken } from '../roles/host/service.ts';
-import { isSupervised } from '../supervisor/instance.ts';
+import { requireRotatableKey, requireSecretKey, storeSecretKey } from '../roles/control-plane/secret-key.ts';
+import { isSupervised, secretKeyFile } from '../supervisor/instance.ts';
 import type { RoleContext } from '../supervisor/role.ts';
 import type { VerbContext } from './context.ts';
 import { withApiOnMachine } from './on-machine.ts';
@@ -23,10 +24,9 @@ const DAY_SECONDS = 86_400;
 
 export type SecretName = 'secret-key' | 'host-token';
 
-/** A secret's file, and the secrets in it, the current one first. */
+/** The secrets of a file, the current one first. */
 interface SecretFile {
   name: SecretName;
-  path: string;
   lines: readonly string[];
 }
 
@@ -39,6 +39,7 @@ export function requireSecretName(name: string | undefined): SecretName {
 /** Prints a line per secret on stdout. */
 export async function showSecrets(context: VerbContext): Promise<number> {
   return await withApiOnMachine(context, async (options) => {
+    await requireSecretKey(options.paths, options.user, context.environment);
     const state = await readSecretsState(options);
     for (const { id, current, values, neededSeconds } of state.secretKeys) {
       const needs = [
@@ -65,14 +66,20 @@ export async function showSecrets(context: VerbContext): Promise<number> {
 
 /** Makes a new current secret. The former one stays valid until nothing needs it. */
 export async function rotateSecret(context: VerbContext, name: SecretName): Promise<number> {
-  return await withTurn(context, async (options) => {
+  return await withTurn(context, name, async (options) => {
     const fresh = randomBytes(32).toString('base64url');
     const before = await readSecret(options, name);
     if (before.lines.length > 1) await removeUnneeded(context, options, name);
     const { lines } = await readSecret(options, name);
-    await write(options, { ...before, lines: [...lines, fresh] });
+    if (lines.length >= MOST_SECRETS) {
+      const retire = commandHint(`secrets retire ${name} --force`, context.config);
+      throw new OperatorFailure(`cannot rotate: ${lines.length} secrets are in use, the limit is ${MOST_SECRETS}`, {
+        remedy: `rotate less often, or end what the former ones signed: ${retire}`,
+      });
+    }
+    await write(context, options, { ...before, lines: [...lines, fresh] });
     await untilLoaded(context, options, name);
-    await write(options, { ...before, lines: [fresh, ...lines] });
+    await write(context, options, { ...before, lines: [fresh, ...lines] });
     await untilLoaded(context, options, name);
     context.progress.say(`The ${name} is new.`);
     await removeUnneeded(context, options, name);
@@ -82,7 +89,7 @@ export async function rotateSecret(context: VerbContext, name: SecretName): Prom
 
 /** Removes former secrets that nothing needs; with `force`, all. */
 export async function retireSecret(context: VerbContext, name: SecretName, force: boolean): Promise<number> {
-  return await withTurn(context, async (options) => {
+  return await withTurn(context, name, async (options) => {
     const kept = await removeUnneeded(context, options, name, force);
     return kept === 0 ? 0 : 1;
   });
@@ -108,7 +115,7 @@ async function removeUnneeded(
   };
   const lines = file.lines.filter((_line, index) => needed(index));
   if (lines.length < file.lines.length) {
-    await write(options, { ...file, lines });
+    await write(context, options, { ...file, lines });
     await untilLoaded(context, options, name);
     progress.say(`Removed ${file.lines.length - lines.length} former ${name} values.`);
   }
@@ -164,22 +171,35 @@ function hasLoaded(replica: SecretsState['replicas'][number], state: SecretsStat
 }
 
 async function readSecret({ paths }: RoleContext, name: SecretName): Promise<SecretFile> {
-  const path = name === 'secret-key' ? paths.secretKey : paths.hostToken;
-  return { name, path, lines: secretLines(await readFile(path, 'utf8')) };
+  const path = name === 'secret-key' ? await secretKeyFile(paths) : paths.hostToken;
+  return { name, lines: secretLines(await readFile(path, 'utf8')) };
 }
 
-async function write({ user }: RoleContext, { path, lines }: SecretFile): Promise<void> {
+async function write(
+  { environment }: VerbContext,
+  { paths, user }: RoleContext,
+  { name, lines }: SecretFile,
+): Promise<void> {
+  const text = `${lines.join('\n')}\n`;
+  if (name === 'secret-key') return await storeSecretKey(paths, user, environment, text);
   // Readable before it replaces the old file: a service may read it at any moment.
-  await writeDurably(path, `${lines.join('\n')}\n`, 0o640, { uid: 0, gid: user.gid });
+  await writeDurably(paths.hostToken, text, 0o640, { uid: 0, gid: user.gid });
 }
 
 /** Runs with the database; one command at a time. */
-async function withTurn(context: VerbContext, work: (options: RoleContext) => Promise<number>): Promise<number> {
+async function withTurn(
+  context: VerbContext,
+  name: SecretName,
+  work: (options: RoleContext) => Promise<number>,
+): Promise<number> {
   return await withApiOnMachine(context, async (options) => {
     const lock = await tryLock(join(options.paths.secrets, 'lock'));
     if (lock === null)
       throw new OperatorFailure('another berth secrets command runs', { remedy: 'wait until it has finished' });
     try {
+      const { paths, user } = options;
+      await requireSecretKey(paths, user, context.environment);
+      if (name === 'secret-key') await requireRotatableKey(paths, user, context.environment);
       return await work(options);
     } finally {
       await lock.release();

@@ -39,15 +39,15 @@ test('secret folders are closed; the shared token is made once, for root and the
 test('secrets of an earlier version are moved once, also by concurrent starts', async () => {
   const paths = instancePaths(join(root, 'earlier'));
   await mkdir(paths.secrets, { recursive: true });
-  const old = join(paths.secrets, 'secret-key');
+  const old = join(paths.secrets, 'host-token');
   await writeFile(old, 'kept\n', { mode: 0o640 });
   await Promise.all([prepareInstance(paths, USER), prepareInstance(paths, USER)]);
-  assert.equal(await readFile(paths.secretKey, 'utf8'), 'kept\n');
+  assert.equal(await readFile(paths.hostToken, 'utf8'), 'kept\n');
   assert.equal(await readFile(old, 'utf8'), 'kept\n');
   assert.ok((await lstat(old)).isSymbolicLink());
   await rm(old);
   await writeFile(old, 'another\n');
-  await assert.rejects(prepareInstance(paths, USER), /secret-key and .*api.secret-key differ: keep the right one/);
+  await assert.rejects(prepareInstance(paths, USER), /host-token and .*api.host-token differ: keep the right one/);
 });
 
 test('a data folder has one supervisor at a time, and none before its first start', async () => {

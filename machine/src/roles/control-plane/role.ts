@@ -1,4 +1,4 @@
-// The control plane as a role: the API, with the operator's plans and secrets.
+// The control plane as a role: the API, with the operator's plans and secrets, and its secret key.
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,6 +8,7 @@ import type { ServiceUser } from '../../supervisor/service-user.ts';
 import type { Role } from '../../supervisor/role.ts';
 import { copyOperatorSecrets } from './operator-secrets.ts';
 import { copyPlansFile } from './plans-file.ts';
+import { prepareSecretKey } from './secret-key.ts';
 import { API_PROGRAM, apiService } from './service.ts';
 
 export const CONTROL_PLANE: Role = {
@@ -19,6 +20,7 @@ export const CONTROL_PLANE: Role = {
   prepare: async ({ config, paths, user }, environment) => {
     await copyPlansFile(config.plansFile, paths, user);
     await copyOperatorSecrets(environment, paths, user);
+    await prepareSecretKey(paths, user, environment);
   },
   services: (context) => [apiService(context)],
 };

@@ -1,11 +1,13 @@
 // The control plane's API as a service: confined to the checkout, the database's socket and the
 // host's socket, as an unprivileged user.
+import { existsSync } from 'node:fs';
 import { access, chown, mkdir } from 'node:fs/promises';
 import { request } from 'node:http';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { startConfined } from '../../supervisor/child.ts';
 import type { Config } from '../../config/config.ts';
 import type { Bind, Confined } from '../../supervisor/confinement.ts';
+import { secretKeyFile } from '../../supervisor/instance.ts';
 import type { InstancePaths } from '../../supervisor/instance.ts';
 import { API_ALLOCATOR, API_NODE_FLAGS } from './api-memory.ts';
 import { withOperatorSecrets } from './operator-secrets.ts';
@@ -97,6 +99,10 @@ export async function confinedApi(options: RoleContext, args: readonly string[])
     { from: paths.outbox, to: paths.outbox, writable: true },
     { from: compiled, to: '/compiled', writable: true },
   ];
+  const keyFile = await secretKeyFile(paths);
+  const isElsewhere = keyFile !== paths.secretKey;
+  // Commands that need no key run without it too, for example after a reboot.
+  if (isElsewhere && existsSync(keyFile)) binds.push({ from: dirname(keyFile), to: '/loaded-key' });
   const { databaseUrl, socketFolder } = databaseAsSeen(config.databaseUrl, paths);
   if (socketFolder !== null) binds.push({ from: socketFolder, to: '/database' });
 
@@ -107,7 +113,7 @@ export async function confinedApi(options: RoleContext, args: readonly string[])
     BERTH_DATABASE_URL: databaseUrl,
     BERTH_HOST_URL: 'unix:/host/host.sock',
     BERTH_HOST_TOKEN_FILE: '/secrets/host-token',
-    BERTH_SECRET_KEY_FILE: '/secrets/secret-key',
+    BERTH_SECRET_KEY_FILE: isElsewhere ? '/loaded-key/secret-key' : '/secrets/secret-key',
     BERTH_OUTBOX_FOLDER: paths.outbox,
     NODE_COMPILE_CACHE: '/compiled',
     HOME: '/tmp',
