@@ -4,6 +4,7 @@ import { readProbe } from '@berth/host/template.ts';
 import type { BootstrapResult } from '@berth/protocol/operator-commands.ts';
 import type { InstancePaths } from '../supervisor/instance.ts';
 import { bootstrap } from './control-plane/api-command.ts';
+import { keyBesideData } from './control-plane/key-placement.ts';
 import { CONTROL_PLANE } from './control-plane/role.ts';
 import { apiUrl, previewUrl, publicUrl, servedUrls } from './control-plane/service.ts';
 import { DATABASE } from './database/service.ts';
@@ -38,6 +39,8 @@ export async function startInstallation(
   if (probe !== null) requireIsolation(probe.accelerator, servedUrls(config, environment), environment);
   if (probe?.accelerator === 'tcg') progress.say(`! ${EMULATION_RISK}`);
 
+  const beside = await keyBesideData(config, environment);
+  if (beside !== null) progress.say(`! ${beside.detail}\n  ${beside.remedy}`);
   const roles = [...(config.databaseUrl === null ? [DATABASE] : []), HOST, CONTROL_PLANE];
   const { context, result, stop } = await startRoles(
     { ...options, roles, urls },

@@ -4,7 +4,7 @@ import type { Check, Finding, Grade } from '../doctor/check.ts';
 import { dataFolderCheck, secretsCheck, supervisorCheck } from '../doctor/instance-checks.ts';
 import { machineChecks } from '../doctor/machine-checks.ts';
 import { commandHint } from '../output/command-hint.ts';
-import { portCheck } from '../roles/control-plane/checks.ts';
+import { encryptionCheck, portCheck } from '../roles/control-plane/checks.ts';
 import { databaseCheck } from '../roles/database/checks.ts';
 import { networkChecks } from '../roles/host/network-checks.ts';
 import { vmChecks } from '../roles/host/vm-checks.ts';
@@ -15,6 +15,7 @@ export async function doctor({ config, environment, progress, print, signal }: V
   const checks = [
     ...machineChecks(config),
     ...[supervisorCheck, portCheck, dataFolderCheck, secretsCheck, databaseCheck].map((check) => check(config)),
+    encryptionCheck(config, environment),
     ...networkChecks(config),
     ...vmChecks(config, environment, signal),
   ];

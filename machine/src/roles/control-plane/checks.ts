@@ -1,13 +1,28 @@
 // Checks of the control plane's role. Read-only.
 import type { Config } from '../../config/config.ts';
 import { requireFreePort } from '../../config/ports.ts';
-import { fault, ok } from '../../doctor/check.ts';
+import { fault, ok, warn } from '../../doctor/check.ts';
 import type { Check, Finding } from '../../doctor/check.ts';
 import { OperatorFailure } from '../../output/failure.ts';
 import { instancePaths, isSupervised, readInstanceRecord } from '../../supervisor/instance.ts';
+import { keyBesideData } from './key-placement.ts';
 import { apiUrl } from './service.ts';
 
 export const portCheck = (config: Config): Check => ({ subject: 'port', run: () => checkPort(config) });
+
+/** No finding while BERTH_ENCRYPT_DISKS is not set. */
+export const encryptionCheck = (config: Config, environment: Readonly<NodeJS.ProcessEnv>): Check => ({
+  subject: 'encryption',
+  run: async () => {
+    if (environment['BERTH_ENCRYPT_DISKS'] !== '1') return [];
+    const beside = await keyBesideData(config, environment);
+    return [
+      beside === null
+        ? ok('encryption', 'the secret key is on another file system than sandboxes and database')
+        : warn('encryption', beside.detail, beside.remedy),
+    ];
+  },
+});
 
 async function checkPort(config: Config): Promise<Finding[]> {
   const paths = instancePaths(config.dataFolder);
