@@ -33,7 +33,7 @@ export async function keyBesideData(
   const beside = folders.filter((_folder, index) => devices[index] === dev);
   if (beside.length === 0) return null;
   return {
-    detail: `BERTH_ENCRYPT_DISKS=1, but a copy of the disk opens itself: ${file} is beside ${beside.join(' and ')}`,
+    detail: `the secret key ${file} is on the file system of ${beside.join(' and ')}: a copy opens encrypted sandboxes`,
     remedy:
       `keep the secret key elsewhere with ${KEY_FILE} or ${KEY_COMMAND} (docs/operations.md, "Encryption at rest"), ` +
       'unless this file system is encrypted with a key from elsewhere',

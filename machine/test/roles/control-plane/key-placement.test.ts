@@ -32,11 +32,11 @@ test('a key on the file system of sandboxes or database gets a warning, also bef
   if (await isInMemory(folder)) return context.skip('the temporary folder is in memory');
   assert.match(
     (await look(ON))?.detail ?? '',
-    /data\/secrets\/api\/secret-key is beside \S+\/host\/vms and \S+\/postgres$/,
+    /secret-key is on the file system of \S+\/host\/vms and \S+\/postgres: a copy opens/,
   );
   const given = { ...ON, BERTH_SECRET_KEY_FILE: join(folder, 'key') };
   const warning = await look(given, 'postgres://elsewhere');
-  assert.match(warning?.detail ?? '', /key is beside \S+\/host\/vms$/);
+  assert.match(warning?.detail ?? '', /key is on the file system of \S+\/host\/vms: a copy opens/);
   assert.match(warning?.remedy ?? '', /BERTH_SECRET_KEY_FILE or BERTH_SECRET_KEY_COMMAND/);
 });
 
