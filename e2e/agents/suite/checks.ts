@@ -13,7 +13,7 @@ export const CHECKS: { readonly [title: string]: (check: SessionCheck) => Promis
     assert.equal(agentLabel, check.agent.label);
     assert.deepEqual(communication, {
       status: 'available',
-      capabilities: ['messages', 'output', 'approvals', 'interruption'],
+      capabilities: ['messages', 'output', 'approvals', 'interruption', 'recovery'],
     });
     assert.deepEqual(await check.texts(), []);
   },

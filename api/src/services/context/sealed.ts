@@ -53,7 +53,7 @@ export function openText(keys: DerivedKeys, owner: string, sealed: Buffer): stri
   if (fitting.length === 0) {
     throw new UnsealError(
       owner,
-      `BERTH_SECRET_KEY_FILE has no key with the id ${id.toString('hex')}. Add that key below the current one`,
+      `the secret key has no line with the id ${id.toString('hex')}. Add that key below the current one`,
     );
   }
 
