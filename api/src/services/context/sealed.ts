@@ -24,8 +24,7 @@ export class UnsealError extends Error {
   }
 }
 
-const DOES_NOT_OPEN =
-  'it was altered, or encrypted for another owner or with another key than those of BERTH_SECRET_KEY_FILE';
+const DOES_NOT_OPEN = 'it was altered, or encrypted for another owner or with another secret key';
 
 /** Seals text for an owner. Presenting the value as another owner's does not open it. */
 export function sealText([{ id, key }]: DerivedKeys, owner: string, text: string): Buffer {

@@ -23,10 +23,9 @@ function assertDoesNotOpen(keys: DerivedKeys, owner: string, sealed: Buffer): vo
     () => openText(keys, owner, sealed),
     (error) => {
       assert.ok(error instanceof UnsealError);
-      const altered =
-        'it was altered, or encrypted for another owner or with another key than those of BERTH_SECRET_KEY_FILE';
+      const altered = 'it was altered, or encrypted for another owner or with another secret key';
       const id = sealed.toString('hex', 1, 5);
-      const missing = `BERTH_SECRET_KEY_FILE has no key with the id ${id}. Add that key below the current one`;
+      const missing = `the secret key has no line with the id ${id}. Add that key below the current one`;
       const named = sealed[0] === 2 && sealed.length >= 33 && !keys.some((key) => key.id.toString('hex') === id);
       assert.equal(error.message, `cannot decrypt a secret of ${owner}: ${named ? missing : altered}`);
       return true;

@@ -141,7 +141,7 @@ test('a value of a lost key stays as it is, and its key id is reported', async (
   await sealProjects(lost, 3);
   const { sealed, unreadable, why } = await resealAll({ db: api.db, secretKey: fresh }, never);
   assert.deepEqual([sealed, unreadable], [0, 3]);
-  assert.match(why ?? '', new RegExp(`BERTH_SECRET_KEY_FILE has no key with the id ${lost.ids[0]}`));
+  assert.match(why ?? '', new RegExp(`the secret key has no line with the id ${lost.ids[0]}`));
   assert.equal(await opened(lost), 3);
   assert.equal((await secretsState(api.db, fresh, [])).otherValues, 3);
 });
