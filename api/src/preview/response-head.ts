@@ -57,9 +57,12 @@ function relocate(headers: IncomingHttpHeaders, { place, shown }: HeadChanges): 
   headers['referrer-policy'] = 'same-origin';
 }
 
+/** Their rules hold in the head only; a proxy may move trailers there. */
+const NO_TRAILERS = new Set(['content-length', 'set-cookie', 'clear-site-data']);
+
 function addTrailers({ trailers }: IncomingMessage, to: ServerResponse): void {
   const allowed = Object.entries(responseHeaders(trailers, { name: '', proven: false }, null)).filter(
-    ([name]) => name !== 'content-length' && name !== 'set-cookie',
+    ([name]) => !NO_TRAILERS.has(name),
   );
   if (allowed.length > 0) to.addTrailers(Object.fromEntries(allowed));
 }

@@ -12,7 +12,7 @@ import type { Database } from '../store/database/schema.ts';
 import type { SecretKey } from '../services/context/secret-key.ts';
 import type { GitSettings, Settings } from '../services/context/settings.ts';
 import { AgentApprovals, AGENT_APPROVALS_EVERY_MS } from './agents/approvals.ts';
-import { AgentTurns, AGENT_TURNS_EVERY_MS } from './agents/turns.ts';
+import { AgentTurns, AGENT_TURNS_EVERY_MS, QUIET_AGENTS_EVERY_MS } from './agents/turns.ts';
 import { clone, type CloneStepContext } from './clones/clone.ts';
 import { destroy } from './sandboxes/destroy.ts';
 import { Expiry, EXPIRY_EVERY_MS } from './sandboxes/expiry.ts';
@@ -135,7 +135,8 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
   const expiry = new Expiry({ context, lifecycle: queue, session });
   const idle = new IdleWatch({ context, lifecycle: queue, session });
   const agentApprovals = new AgentApprovals({ context, session });
-  const agentTurns = new AgentTurns({ context, session });
+  const agentTurns = new AgentTurns({ context, session, sandboxes: 'with turns' });
+  const quietAgents = new AgentTurns({ context, session, sandboxes: 'without turns' });
   const secrets = new SecretWatch({
     context,
     secretKey: options.secretKey,
@@ -178,6 +179,11 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
     ),
     runEvery(
       { name: 'agent turns', everyMs: AGENT_TURNS_EVERY_MS, run: () => agentTurns.tick() },
+      stopping.signal,
+      log,
+    ),
+    runEvery(
+      { name: 'quiet agents', everyMs: QUIET_AGENTS_EVERY_MS, run: () => quietAgents.tick() },
       stopping.signal,
       log,
     ),

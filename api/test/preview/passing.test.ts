@@ -251,7 +251,7 @@ test('trailers of a response are proxied', async () => {
   app = (_request, response) => {
     response.writeHead(200, { trailer: 'x-sum' });
     response.write('part');
-    response.addTrailers({ 'x-sum': 'abc', 'x-berth-thing': 'no' });
+    response.addTrailers({ 'x-sum': 'abc', 'x-berth-thing': 'no', 'clear-site-data': '"cookies"' });
     response.end();
   };
   const { trailers, text } = await world.visit('/', { headers: { te: 'trailers' } });

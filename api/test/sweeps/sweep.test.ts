@@ -149,6 +149,20 @@ const SUBJECTS: {
 
 const closed = ROUTES.filter((route) => route.auth.length > 0);
 
+test('a NUL in a parameter of any query is refused, or matches nothing', async () => {
+  for (const route of ROUTES) {
+    for (const name of Object.keys(route.request.query?.shape ?? {})) {
+      const prepared = await prepare(route, api);
+      const url = new URL(filledPath(route, prepared.params), api.url);
+      url.searchParams.set(name, '\0');
+      const options = { ...callOptionsOf(prepared), token: tokens.session.token };
+      const { status, body } = await api.call(route.method, url.pathname + url.search, options);
+      await prepared.undo?.();
+      assert.ok(status < 500, `${route.name} with ${name}: ${status} ${JSON.stringify(body)}`);
+    }
+  }
+});
+
 test("the server's routes equal the contract's", () => {
   assert.deepEqual(
     BOUND_ROUTES.map(({ route }) => route),

@@ -23,14 +23,14 @@ export class Prompts {
     if (first === undefined) return null;
 
     const { title, detail, workingDirectory } = first.prompt;
-    const whole = plain(detail);
+    const whole = detail.toWellFormed();
     const short = cut(whole, isFull ? AGENT_PROMPT.fullBytes : AGENT_PROMPT.detail, isFull);
     return {
       ...first.shown,
-      title: cut(plain(title).replaceAll('\n', ' '), AGENT_PROMPT.title, false),
+      title: cut(title.toWellFormed().replaceAll('\n', ' '), AGENT_PROMPT.title, false),
       detail: short,
       truncated: short.length < whole.length,
-      workingDirectory: workingDirectory === null ? null : cut(plain(workingDirectory), 4_096, false),
+      workingDirectory: workingDirectory === null ? null : cut(workingDirectory.toWellFormed(), 4_096, false),
     };
   }
 
@@ -58,12 +58,6 @@ export class Prompts {
   clear(): void {
     this.#pending = [];
   }
-}
-
-/** Without control characters, except newlines and tabs. */
-function plain(text: string): string {
-  // oxlint-disable-next-line no-control-regex
-  return text.toWellFormed().replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029]/g, '');
 }
 
 /** The start of a text, without half a character; `limit` in bytes or UTF-16 units. */

@@ -94,6 +94,13 @@ test('an approval is shown as bounded plain text, with its full detail on reques
   await session.answer(requestId, 'cancel');
 });
 
+test('an approval keeps control characters, which the API shows by their codes', async (t) => {
+  const session = await (await AgentDaemon.start(t)).session();
+  const { requestId } = await asked(session, 'ask rm a\u0008\u2028b');
+  assert.ok((await session.get()).prompt?.detail.includes('rm a\u0008\u2028b'));
+  await session.answer(requestId, 'cancel');
+});
+
 test('a session that never asks is made to ask in the middle of its turn', async (t) => {
   const agents = await AgentDaemon.start(t);
   const session = await agents.session({ approvals: 'never' });

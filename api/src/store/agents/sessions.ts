@@ -199,33 +199,6 @@ export async function listLiveSessions(db: Database, sandboxId: string): Promise
     .execute();
 }
 
-/** An awake sandbox with an active turn. */
-export interface WatchedSandbox {
-  id: string;
-  epoch: number;
-  host_url: string;
-  last_active_at: Date;
-}
-
-export async function listSandboxesWithTurns(db: Database): Promise<WatchedSandbox[]> {
-  return await db
-    .selectFrom('sandbox')
-    .innerJoin('host', 'host.id', 'sandbox.host_id')
-    .select(['sandbox.id', 'sandbox.epoch', 'host.url as host_url', 'sandbox.last_active_at'])
-    .where('sandbox.status', 'in', statusesThat('awake'))
-    .where((where) =>
-      where.exists(
-        where
-          .selectFrom('agent_turn')
-          .select('agent_turn.id')
-          .whereRef('agent_turn.sandbox_id', '=', 'sandbox.id')
-          .where('agent_turn.ended_at', 'is', null)
-          .where('agent_turn.dispatched_at', 'is not', null),
-      ),
-    )
-    .execute();
-}
-
 /** Awake sandboxes of the project whose agent may use models. */
 export async function listAwakeUsingModels(
   db: Database,

@@ -4,6 +4,7 @@ import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import type { PageRequest, Slice } from '../../rules/page.ts';
 import { selectSlice } from '../database/pages.ts';
 import type { Database, SandboxRow, Tables } from '../database/schema.ts';
+import { isId } from '../database/ids.ts';
 
 export interface SandboxFilter {
   status?: readonly SandboxStatus[] | undefined;
@@ -52,7 +53,8 @@ function matching(
 ): SelectQueryBuilder<Tables, 'sandbox', object> {
   let query = db.selectFrom('sandbox').where('org_id', '=', orgId).where('status', '<>', 'deleted');
   if (status !== undefined) query = query.where('status', 'in', status);
-  if (projectId !== undefined) query = query.where('project_id', '=', projectId);
+  if (projectId !== undefined)
+    query = isId('project', projectId) ? query.where('project_id', '=', projectId) : query.where(sql<boolean>`false`);
   if (endUserId !== undefined) query = query.where('end_user_id', '=', endUserId);
   if (q !== undefined) {
     const text = q.replaceAll(/[\\%_]/g, '\\$&');

@@ -1,21 +1,19 @@
-// Looks at the sandboxes with active turns, on a single replica: records the states that guests
-// report, and counts a turn with signs of life as use of its sandbox. Stops sessions whose start
-// was lost. Dispatches nothing.
+// Looks at sandboxes with agent sessions, on a single replica, often at those with active turns:
+// records the states that guests report, and counts a turn with signs of life as use of its
+// sandbox. Stops sessions whose start was lost. Dispatches nothing.
 import type { GuestAgentView } from '@berth/protocol/agents.ts';
 import { listAgents } from '@berth/protocol/calls/agents.ts';
 import { settleUncertain } from '../../services/agents/settle.ts';
 import { recordView } from '../../services/agents/records/views.ts';
 import { recordActivity } from '../../services/sandboxes/activity-signal.ts';
-import {
-  listLiveSessions,
-  listSandboxesWithTurns,
-  stopLostStarts,
-  type WatchedSandbox,
-} from '../../store/agents/sessions.ts';
+import { listLiveSessions, stopLostStarts } from '../../store/agents/sessions.ts';
+import { listSandboxesWithSessions, type WatchedSandbox } from '../../store/agents/watched.ts';
 import type { ReplicaSession } from '../steps/replica-session.ts';
 import type { StepContext } from '../steps/step-context.ts';
 
 export const AGENT_TURNS_EVERY_MS = 5_000;
+/** A session without a turn may stop unnoticed, and its sandbox keeps the key of the model. */
+export const QUIET_AGENTS_EVERY_MS = 60_000;
 /** Concurrent looks per host. */
 const AT_ONCE = 4;
 const LOOK_MS = 5_000;
@@ -25,6 +23,8 @@ const START_SECONDS = 120;
 interface AgentTurnsOptions {
   context: Pick<StepContext, 'db' | 'hosts' | 'log' | 'stopping'>;
   session: Pick<ReplicaSession, 'isLeader'>;
+  /** Look at sandboxes with active turns, or at the others. */
+  sandboxes: 'with turns' | 'without turns';
 }
 
 export class AgentTurns {
@@ -37,15 +37,16 @@ export class AgentTurns {
   }
 
   async tick(): Promise<void> {
-    const { context, session } = this.#options;
+    const { context, session, sandboxes } = this.#options;
     if (!(await session.isLeader('agent-turns'))) {
       this.#signs.clear();
       return;
     }
     await stopLostStarts(context.db, { seconds: START_SECONDS });
-    const byHost = Map.groupBy(await listSandboxesWithTurns(context.db), ({ host_url: url }) => url);
+    const watched = await listSandboxesWithSessions(context.db, { withTurns: sandboxes === 'with turns' });
     const signs = new Map<string, number>();
-    await Promise.all([...byHost.values()].map((sandboxes) => this.#lookAtAll(sandboxes, signs)));
+    const byHost = Map.groupBy(watched, ({ host_url: url }) => url);
+    await Promise.all([...byHost.values()].map((those) => this.#lookAtAll(those, signs)));
     this.#signs = signs;
   }
 

@@ -104,6 +104,7 @@ for (const [query, expected] of [
 test('a project filters the list; one of another org matches nothing', async () => {
   assert.equal(await listed(`?projectId=${PROJECTS.second}`), 'dc');
   assert.equal(await listed(`?projectId=${other.projectId}`), '');
+  assert.equal(await listed('?projectId=%00'), '');
 });
 
 test('the start of an id finds its sandbox', async () => {

@@ -27,10 +27,10 @@ beforeEach(async () => {
   api.agents.before = () => undefined;
 });
 
-function watchTurns(leads = true): AgentTurns {
+function watchTurns(leads = true, sandboxes: 'with turns' | 'without turns' = 'with turns'): AgentTurns {
   const { db, hosts, log } = api.context;
   const context = { db, hosts, log, stopping: new AbortController().signal };
-  return new AgentTurns({ context, session: { isLeader: () => Promise.resolve(leads) } });
+  return new AgentTurns({ context, session: { isLeader: () => Promise.resolve(leads) }, sandboxes });
 }
 
 /** Two passes of the idle watch over VMs without CPU time. */
@@ -115,6 +115,32 @@ test('an hour of looks and polls of a sleeping session wakes nothing and calls n
   assert.equal(api.agents.calls.length, calls);
   assert.deepEqual(api.steps, []);
   assert.equal(await statusOf(session), 'stopped');
+});
+
+test('a session without a turn that stops is noticed without pollers', async () => {
+  const session = await AgentSessionUnderTest.create(api);
+  const stored = async (): Promise<string> => {
+    const row = api.db.selectFrom('agent_session').select('bridge_state').where('id', '=', session.id);
+    return (await row.executeTakeFirstOrThrow()).bridge_state;
+  };
+  session.guest.change({ bridge: 'stopped', bridgeReason: 'agent_ended' });
+  await watchTurns().tick();
+  assert.equal(await stored(), 'ready');
+  const quiet = watchTurns(true, 'without turns');
+  await quiet.tick();
+  assert.equal(await stored(), 'stopped');
+  const calls = api.agents.calls.length;
+  await quiet.tick();
+  assert.equal(api.agents.calls.length, calls);
+});
+
+test('a guest that reports an approval of a stopped bridge shows none', async () => {
+  const session = await activeTurn();
+  session.guest.ask();
+  session.guest.change({ bridge: 'stopped', bridgeReason: 'agent_ended' });
+  await watchTurns().tick();
+  const { bridgeState, needsYou, pendingInput } = (await session.get()).body;
+  assert.deepEqual([bridgeState, needsYou, pendingInput], ['stopped', false, null]);
 });
 
 test('a replica that does not lead looks at nothing', async () => {

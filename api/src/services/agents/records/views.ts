@@ -34,10 +34,10 @@ export async function recordViewIn(trx: DatabaseTransaction, sessionId: string, 
   const { epoch, view } = received;
   const changed = await recordTurns(trx, session, received);
   let { prompt } = view;
-  // Only an active turn of the session can wait for an answer.
+  // Only an active turn of a session that runs can wait for an answer.
   const active = prompt === null ? [] : await turns.listActiveTurns(trx, sessionId);
   const turn = active.find(({ id }) => id === prompt?.turnId);
-  if (turn === undefined) prompt = null;
+  if (turn === undefined || view.bridge === 'stopped') prompt = null;
   const position = {
     epoch: session.view_epoch,
     runId: session.view_run_id,
