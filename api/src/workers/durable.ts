@@ -135,8 +135,8 @@ export async function startDurable(options: DurableOptions): Promise<DurableWork
   const expiry = new Expiry({ context, lifecycle: queue, session });
   const idle = new IdleWatch({ context, lifecycle: queue, session });
   const agentApprovals = new AgentApprovals({ context, session });
-  const agentTurns = new AgentTurns({ context, session, sandboxes: 'with turns' });
-  const quietAgents = new AgentTurns({ context, session, sandboxes: 'without turns' });
+  const agentTurns = new AgentTurns({ context, session, withTurns: true });
+  const quietAgents = new AgentTurns({ context, session, withTurns: false });
   const secrets = new SecretWatch({
     context,
     secretKey: options.secretKey,

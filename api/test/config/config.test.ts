@@ -8,21 +8,15 @@ import { after, before, test } from 'node:test';
 import { DEFAULT_MACHINE_RATES } from '@berth/contract/billing/machine-rates.ts';
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/billing/plans.ts';
 import { readDatabaseConfig, readServeConfig } from '../../src/config/config.ts';
+import { enoughIn } from './enough.ts';
 let folder: string;
 let enough: Record<string, string>;
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'berth-config-'));
-  await writeFile(join(folder, 'token'), 'secret\n');
   await writeFile(join(folder, 'empty'), '\n');
-  await writeFile(join(folder, 'secret-key'), randomBytes(32).toString('base64url'));
   await writeFile(join(folder, 'short-key'), randomBytes(31).toString('base64'));
   await writeFile(join(folder, 'smtp-url'), 'smtps://user:secret@mail.example.test\n');
-  enough = {
-    BERTH_DATABASE_URL: 'postgres://x',
-    BERTH_HOST_URL: 'unix:/run/host.sock',
-    BERTH_HOST_TOKEN_FILE: join(folder, 'token'),
-    BERTH_SECRET_KEY_FILE: join(folder, 'secret-key'),
-  };
+  enough = await enoughIn(folder);
 });
 after(() => rm(folder, { recursive: true }));
 

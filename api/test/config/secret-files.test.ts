@@ -8,19 +8,13 @@ import { after, before, test } from 'node:test';
 import { readServeConfig } from '../../src/config/config.ts';
 import { readSecretFiles } from '../../src/config/secret-files.ts';
 import { SecretKey } from '../../src/services/context/secret-key.ts';
+import { enoughIn } from './enough.ts';
 
 let folder: string;
 let enough: Record<string, string>;
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'berth-secret-files-'));
-  await writeFile(join(folder, 'token'), 'secret\n');
-  await writeFile(join(folder, 'secret-key'), randomBytes(32).toString('base64url'));
-  enough = {
-    BERTH_DATABASE_URL: 'postgres://x',
-    BERTH_HOST_URL: 'unix:/run/host.sock',
-    BERTH_HOST_TOKEN_FILE: join(folder, 'token'),
-    BERTH_SECRET_KEY_FILE: join(folder, 'secret-key'),
-  };
+  enough = await enoughIn(folder);
 });
 after(() => rm(folder, { recursive: true }));
 

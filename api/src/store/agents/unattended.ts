@@ -21,6 +21,7 @@ export async function unmarkUnattended(db: Database, sessionId: string): Promise
 export interface UnattendedSession {
   id: string;
   sandbox_id: string;
+  org_id: string;
   host_url: string;
 }
 
@@ -31,7 +32,7 @@ export async function listUnattended(db: Database): Promise<UnattendedSession[]>
     .innerJoin('project', 'project.id', 'agent_session.project_id')
     .innerJoin('sandbox', 'sandbox.id', 'agent_session.sandbox_id')
     .innerJoin('host', 'host.id', 'sandbox.host_id')
-    .select(['agent_session.id', 'agent_session.sandbox_id', 'host.url as host_url'])
+    .select(['agent_session.id', 'agent_session.sandbox_id', 'agent_session.org_id', 'host.url as host_url'])
     .where('agent_session.unattended', '=', true)
     .where('agent_session.bridge_state', '=', 'ready')
     .where('project.agent_approvals', '=', 'ask')

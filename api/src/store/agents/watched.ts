@@ -10,7 +10,7 @@ export interface WatchedSandbox {
   last_active_at: Date;
 }
 
-/** Those with an active turn, or those with a session that has not stopped and without one. */
+/** Lists sandboxes with an active turn, or those with a ready session and no active turn. */
 export async function listSandboxesWithSessions(
   db: Database,
   { withTurns }: { withTurns: boolean },

@@ -23,8 +23,8 @@ const START_SECONDS = 120;
 interface AgentTurnsOptions {
   context: Pick<StepContext, 'db' | 'hosts' | 'log' | 'stopping'>;
   session: Pick<ReplicaSession, 'isLeader'>;
-  /** Look at sandboxes with active turns, or at the others. */
-  sandboxes: 'with turns' | 'without turns';
+  /** Looks at sandboxes with an active turn; otherwise at those without one. */
+  withTurns: boolean;
 }
 
 export class AgentTurns {
@@ -37,13 +37,13 @@ export class AgentTurns {
   }
 
   async tick(): Promise<void> {
-    const { context, session, sandboxes } = this.#options;
+    const { context, session, withTurns } = this.#options;
     if (!(await session.isLeader('agent-turns'))) {
       this.#signs.clear();
       return;
     }
     await stopLostStarts(context.db, { seconds: START_SECONDS });
-    const watched = await listSandboxesWithSessions(context.db, { withTurns: sandboxes === 'with turns' });
+    const watched = await listSandboxesWithSessions(context.db, { withTurns });
     const signs = new Map<string, number>();
     const byHost = Map.groupBy(watched, ({ host_url: url }) => url);
     await Promise.all([...byHost.values()].map((those) => this.#lookAtAll(those, signs)));

@@ -1,4 +1,4 @@
-// Who may let the agents of a project act without approval.
+// Permission to let the agents of a project act without approval.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';

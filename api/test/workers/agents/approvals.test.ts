@@ -99,6 +99,30 @@ test('a call that fails is repeated, and delays no other session', async () => {
   assert.equal(first.guest.approvals, 'ask');
 });
 
+test('an org whose guests do not respond leaves room for another org of the host', async () => {
+  const other = await api.makeOrg();
+  const stuck = await Promise.all(Array.from({ length: 20 }, () => api.makeSandbox('ready')));
+  await setApprovals(api, 'never');
+  for (const sandbox of stuck) await AgentSessionUnderTest.create(api, sandbox);
+  const foreign = await api.makeSandbox('ready', { org_id: other.orgId, project_id: other.projectId });
+  const path = `/v1/orgs/${other.orgId}/projects/${other.projectId}`;
+  const update = (agentApprovals: string) => api.call('PATCH', path, { token: other.token, body: { agentApprovals } });
+  await update('never');
+  const session = await AgentSessionUnderTest.create(api, foreign, { token: other.token });
+  const held = Promise.withResolvers<void>();
+  api.agents.before = ({ verb, vmId }) => (verb === 'approvals' && vmId !== foreign.id ? held.promise : undefined);
+  await setApprovals(api, 'ask');
+  const approvals = worker();
+  api.agents.calls.length = 0;
+  await approvals.tick();
+  await untilTrue('the calls wait', () => api.agents.calls.filter(({ verb }) => verb === 'approvals').length === 8);
+  await update('ask');
+  await approvals.tick();
+  await untilTrue('the other org is called', () => session.guest.approvals === 'ask');
+  held.resolve();
+  await approvals.idle();
+});
+
 test('a guest that cannot change a running session is called once; its recovery asks', async () => {
   const session = await unattended();
   await setApprovals(api, 'ask');

@@ -27,10 +27,10 @@ beforeEach(async () => {
   api.agents.before = () => undefined;
 });
 
-function watchTurns(leads = true, sandboxes: 'with turns' | 'without turns' = 'with turns'): AgentTurns {
+function watchTurns(leads = true, withTurns = true): AgentTurns {
   const { db, hosts, log } = api.context;
   const context = { db, hosts, log, stopping: new AbortController().signal };
-  return new AgentTurns({ context, session: { isLeader: () => Promise.resolve(leads) }, sandboxes });
+  return new AgentTurns({ context, session: { isLeader: () => Promise.resolve(leads) }, withTurns });
 }
 
 /** Two passes of the idle watch over VMs without CPU time. */
@@ -126,7 +126,7 @@ test('a session without a turn that stops is noticed without pollers', async () 
   session.guest.change({ bridge: 'stopped', bridgeReason: 'agent_ended' });
   await watchTurns().tick();
   assert.equal(await stored(), 'ready');
-  const quiet = watchTurns(true, 'without turns');
+  const quiet = watchTurns(true, false);
   await quiet.tick();
   assert.equal(await stored(), 'stopped');
   const calls = api.agents.calls.length;
