@@ -34,8 +34,7 @@ export async function prepareSecretKey(
   user: ServiceUser,
   environment: Environment,
 ): Promise<void> {
-  const source = findSource(environment);
-  await requireOnePlace(paths, environment);
+  const source = await findSource(paths, environment);
   if (source === null) await prepareSecret(paths, paths.secretKey, user);
   else await keepInMemory(paths, user, await source.load());
 }
@@ -58,8 +57,7 @@ export async function requireRotatableKey(
   user: ServiceUser,
   environment: Environment,
 ): Promise<void> {
-  const source = findSource(environment);
-  await requireOnePlace(paths, environment);
+  const source = await findSource(paths, environment);
   if (source === null) return;
   const why = await source.whyFixed();
   if (why !== null) {
@@ -86,14 +84,14 @@ export async function storeSecretKey(
   environment: Environment,
   text: string,
 ): Promise<void> {
-  const source = findSource(environment);
+  const source = await findSource(paths, environment);
   await source?.store(text);
   if (source === null) await writeDurably(paths.secretKey, text, 0o640, { uid: 0, gid: user.gid });
   else await keepInMemory(paths, user, text);
 }
 
-/** Null: the data folder. */
-function findSource(environment: Environment): KeySource | null {
+/** Null: the data folder. Throws if the settings contradict each other, or what the folder has. */
+async function findSource(paths: InstancePaths, environment: Environment): Promise<KeySource | null> {
   const { [KEY_FILE]: file = '', [KEY_COMMAND]: command = '', [STORE]: store = '' } = environment;
   if (file !== '' && command !== '')
     throw new OperatorFailure(`cannot use ${KEY_FILE} and ${KEY_COMMAND} together`, { remedy: 'unset one of them' });
@@ -102,6 +100,7 @@ function findSource(environment: Environment): KeySource | null {
       remedy: `set ${KEY_COMMAND}, or unset ${STORE}`,
     });
   }
+  await requireOnePlace(paths, environment);
   if (file !== '') return fileSource(file);
   return command === '' ? null : commandSource(command, store, environment);
 }
