@@ -2,11 +2,19 @@
 import type { api, PersistencePolicy } from '@berth/sdk';
 import { NAME_CHARACTERS } from '@berth/sdk/limits';
 import { saveProject, setProjectCap } from '../../queries/projects.ts';
-import { mayIn } from '../../rules/access.ts';
+import { mayIn, rolesThatMay } from '../../rules/access.ts';
 import { visibleText } from '../../rules/visible-text.ts';
+import { en } from '../../text/en.ts';
 import { projectsText as text } from '../../text/projects.ts';
 import { Check, DialogForm, SelectField, TextField, useForm } from '../../ui/forms/index.ts';
 import { useOrgInView } from '../frame/content.tsx';
+
+/** Permission to let agents act without approval; the field of a person who lacks it. */
+const DISABLE = 'agent_approvals.disable';
+const LOCKED = {
+  disabled: true,
+  hint: en.actions.why({ kind: 'forbidden', permission: DISABLE }, rolesThatMay(DISABLE)) ?? '',
+};
 
 const numberOrNull = (value: string): number | null => (value.trim() === '' ? null : Number(value));
 const textOrNull = (value: string): string | null => value.trim() || null;
@@ -22,9 +30,7 @@ export function ProjectDialog({ project }: { project: api.Project | null }) {
     await saveProject(orgId, project?.id ?? null, changesOf(values, before, project !== null));
     if (project !== null && values.cap !== before.cap) await setProjectCap(orgId, project.id, numberOrNull(values.cap));
   };
-  // Without the permission, the only choice is the one that a project has.
-  const mayDisable =
-    project?.agentApprovals === 'never' || (org !== undefined && mayIn(org, 'agent_approvals.disable'));
+  const isLocked = before.approvals !== 'never' && org !== undefined && !mayIn(org, DISABLE);
   return (
     <DialogForm words={text.formWords(title, values.name || text.title)} form={form} send={send}>
       <TextField
@@ -47,13 +53,12 @@ export function ProjectDialog({ project }: { project: api.Project | null }) {
         {...field('idleMinutes', 'body.defaultIdleMinutes')}
       />
       <Check label={text.wakeOnUse} {...field('wakeOnUse')} />
-      {mayDisable ? (
-        <SelectField
-          label={text.approvals}
-          options={text.approvalsOptions}
-          {...field('approvals', 'body.agentApprovals')}
-        />
-      ) : null}
+      <SelectField
+        label={text.approvals}
+        options={text.approvalsOptions}
+        {...(isLocked ? LOCKED : {})}
+        {...field('approvals', 'body.agentApprovals')}
+      />
       <TextField
         label={text.repository}
         hint={text.repositoryHint}

@@ -99,6 +99,7 @@ export function Select<Value extends string>({ options, onChange, ...attributes 
 }
 
 interface SelectFieldProps<Value extends string> extends Labelled {
+  disabled?: boolean;
   value: Value;
   options: Readonly<Record<Value, string>>;
   onChange: (value: Value) => void;
