@@ -6,6 +6,7 @@ import { request, type IncomingMessage } from 'node:http';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { test, type TestContext } from 'node:test';
+import { freePort } from '../../../protocol/test/free-port.ts';
 import { makeIdentity, startDaemon, type TestDaemon } from '../daemon.ts';
 
 const SECRET = 's'.repeat(43);
@@ -66,7 +67,8 @@ async function program(t: TestContext, host: string, serve: (socket: Socket) => 
     t.after(() => socket.destroy());
     serve(socket);
   });
-  server.listen(0, host);
+  // The daemon asks 127.0.0.1 first: no other server may get the port there.
+  server.listen(host === '::1' ? await freePort() : 0, host);
   await once(server, 'listening');
   t.after(() => server.close());
   return (server.address() as AddressInfo).port;
