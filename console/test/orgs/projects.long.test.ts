@@ -79,6 +79,18 @@ test('model keys are stored and forgotten, and never shown', async () => {
   await page.getByText('stored; a key is never shown', { exact: true }).waitFor({ state: 'detached' });
 });
 
+test('a member sees the choice of approvals, and why it may not change it', async () => {
+  const { person, page } = await site.open(path, 'member');
+  await page.getByRole('button', { name: 'Edit First project' }).click();
+  assert.equal(await page.getByLabel('Agents', { exact: true }).isDisabled(), true);
+  await page.getByText(/^Needs the permission agent_approvals\.disable\. The roles owner and admin have it/).waitFor();
+  await person.look('Projects', 'project-member');
+  await page.getByLabel('Minutes until an idle sandbox sleeps').fill('25');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('row', { name: /First project.*sleeps after 25 min/ }).waitFor();
+  assert.equal((await named('First project')).agentApprovals, 'ask');
+});
+
 test('a viewer sees projects, and why it may not change them', async () => {
   const { page } = await site.open(path, 'viewer');
   await page.getByRole('row', { name: /First project/ }).waitFor();
