@@ -9,6 +9,7 @@ import { Agents } from './agents/agents.ts';
 import { Clone } from './clones/clone.ts';
 import { KEEPER_ARGUMENT, runSecretKeeper } from './clones/keeper.ts';
 import { Commands } from './commands/commands.ts';
+import { Launcher } from './commands/launcher.ts';
 import { readConfig } from './machine/config.ts';
 import { FileAgent } from './files/agent.ts';
 import fileChanges from './files/changes.pl';
@@ -16,19 +17,17 @@ import fileProgram from './files/program.pl';
 import { Files } from './files/files.ts';
 import { IdentityMarker } from './identity/marker.ts';
 import { IdentityStep } from './identity/identity.ts';
-import { InputPipes } from './commands/input-pipes.ts';
-import makePipes from './commands/make-pipes.pl';
 import { KernelCalls } from './machine/kernel-calls.ts';
 import kernelCalls from './machine/kernel-calls.pl';
+import { Keeper } from './processes/keeper.ts';
+import keeperProgram from './processes/keeper.pl';
 import { OomProtection } from './machine/oom-protection.ts';
-import { PipeStore } from './commands/pipes.ts';
 import { rehearse } from './rehearsal.ts';
 import { Secret } from './access/secret.ts';
 import { guestHandlers } from './server/handlers.ts';
 import { createGuestServer } from './server/server.ts';
 import { PosixSessions } from './commands/sessions.ts';
 import { Terminals } from './terminals/terminals.ts';
-import terminalHelper from './terminals/helper.pl';
 import { ChangeLock } from './machine/change-lock.ts';
 import { WakeStep } from './identity/wake.ts';
 
@@ -43,8 +42,6 @@ mkdirSync(config.runFolder, { recursive: true });
 chmodSync(config.runFolder, 0o700);
 
 const secret = new Secret(join(config.runFolder, 'secret'));
-const pipes = new PipeStore(join(config.runFolder, 'pipes'), config.user);
-const inputs = new InputPipes(config.user, makePipes);
 let machine: { kernel: KernelCalls; marker: IdentityMarker } | undefined;
 let protection: OomProtection | undefined;
 if (config.appliesIdentity) {
@@ -53,11 +50,14 @@ if (config.appliesIdentity) {
   machine.kernel.start();
 }
 const sessions = new PosixSessions();
-const commands = new Commands(config, { inputs, outputs: pipes }, sessions, protection);
-const terminals = new Terminals(config, sessions, terminalHelper, protection);
+const keeper = new Keeper(join(config.runFolder, 'keeper'), keeperProgram, config.maxLeftOpen);
+const launcher = new Launcher(config, keeper);
+const commands = new Commands(launcher, sessions, config.maxRunning);
+const terminals = new Terminals(launcher, sessions, config.maxTerminals);
 const fileAgent = new FileAgent(config, fileChanges + fileProgram, protection);
 const files = new Files(fileAgent);
-await Promise.all([pipes.full(), inputs.full(), fileAgent.start()]);
+launcher.recover();
+await Promise.all([keeper.connect(), fileAgent.start()]);
 
 let fault: string | undefined;
 if (machine !== undefined && secret.state === 'none' && !machine.marker.there) {
@@ -74,7 +74,6 @@ const clone = new Clone(config, gitCredential, protection);
 const { spaceEveryMs } = config;
 const handlers = guestHandlers({
   secret,
-  pipes,
   commands,
   clone,
   terminals,

@@ -177,7 +177,7 @@ export async function startDaemon(
   await chown(daemon.codeFolder, testUid, testUid);
   t.after(async () => {
     await daemon.stop('SIGTERM');
-    // A mkfifo in progress when the daemon stopped may still make its last pipes.
+    // The keeper of processes may still write the last output of what it ends.
     await rm(folder, { recursive: true, maxRetries: 20, retryDelay: 50 });
   });
   await daemon.start();

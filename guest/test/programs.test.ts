@@ -10,14 +10,13 @@ import { bundleGuestDaemon } from '../src/bundle.ts';
 const SOURCES = join(import.meta.dirname, '../src');
 const programs = globSync('**/*.pl', { cwd: SOURCES }).toSorted();
 
-test('there are six Perl programs', () => {
+test('there are five Perl programs', () => {
   assert.deepEqual(programs, [
     'clones/git-credential.pl',
-    'commands/make-pipes.pl',
     'files/changes.pl',
     'files/program.pl',
     'machine/kernel-calls.pl',
-    'terminals/helper.pl',
+    'processes/keeper.pl',
   ]);
 });
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { GuestClone } from '@berth/protocol/calls/clones.ts';
 import { hasCode } from '@berth/os/errors.ts';
 import { SYSTEM_PATH } from '@berth/os/system-path.ts';
-import { killGroup } from '../commands/running.ts';
+import { killGroup } from '../commands/process-groups.ts';
 import type { GuestUser } from '../machine/config.ts';
 import type { OomProtection } from '../machine/oom-protection.ts';
 import { Tail } from '../commands/tail.ts';

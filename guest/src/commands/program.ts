@@ -1,6 +1,5 @@
 // A program that a caller can be connected to: input, output, orders and an exit. Must not know the
 // wire, except for the frames of its output.
-import { constants } from 'node:os';
 import type { Writable } from 'node:stream';
 import type { TerminalExit, TerminalOrder } from '@berth/protocol/calls/connections.ts';
 
@@ -20,9 +19,4 @@ export interface Program {
   readonly ended: Promise<TerminalExit>;
   /** Ends the program because its caller disconnected. No effect after its exit. */
   hangUp(): void;
-}
-
-/** Exit of a process in the form of the wire. */
-export function exitOf(code: number | null, signal: NodeJS.Signals | null): TerminalExit {
-  return signal === null ? { exit: code ?? 0 } : { exit: 128 + constants.signals[signal], signal };
 }

@@ -2,7 +2,7 @@
 // For commands whose caller has disconnected. A process that called setsid has left the session,
 // like any daemon.
 import { readdirSync, readFileSync } from 'node:fs';
-import { signalGroup } from './running.ts';
+import { signalGroup } from './process-groups.ts';
 
 /** Time for programs to clean up after SIGHUP. */
 const GRACE_MS = 2_000;
@@ -78,7 +78,7 @@ function groupsOf(sessions: ReadonlySet<number>): Map<number, Set<number>> {
 }
 
 /** State, parent, process group and session of a process; empty when it is gone. */
-export function statOf(pid: number | string): string[] {
+function statOf(pid: number | string): string[] {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
     // The name in parentheses is chosen by the program and may contain anything.

@@ -11,7 +11,6 @@ import { Refused, unauthorized } from '../access/refused.ts';
 import type { Secret } from '../access/secret.ts';
 import type { Clone } from '../clones/clone.ts';
 import type { Commands } from '../commands/commands.ts';
-import type { PipeStore } from '../commands/pipes.ts';
 import { connectLoopback } from '../connections/loopback.ts';
 import { FileRefused, type Files } from '../files/files.ts';
 import { receiveContent, sendContent } from '../files/transfer.ts';
@@ -39,7 +38,6 @@ interface GuestParts {
   clone: Clone;
   terminals: Terminals;
   files: Files;
-  pipes: PipeStore;
   agents: Agents;
   /** Reason why this daemon cannot serve a VM, if already known. */
   fault: string | undefined;
@@ -58,20 +56,8 @@ type GuestHandlers = {
 };
 
 export function guestHandlers(parts: GuestParts): GuestHandlers {
-  const {
-    secret,
-    identity,
-    wake,
-    changeLock,
-    changesMachine,
-    commands,
-    clone,
-    terminals,
-    files,
-    pipes,
-    agents,
-    fault,
-  } = parts;
+  const { secret, identity, wake, changeLock, changesMachine, commands, clone, terminals, files, agents, fault } =
+    parts;
   return {
     exec: async ({ body, signal }) => {
       const command = await commands.start(body, signal);
@@ -84,7 +70,6 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
     health: async () => {
       if (fault !== undefined) throw new Refused(503, fault);
 
-      await pipes.full();
       return { ok: true, version: VERSION, protocol: PROTOCOL_VERSION, uptimeSeconds: process.uptime() };
     },
     identity: ({ body, receivedMs, signal }) =>

@@ -8,7 +8,7 @@ import { messageOf } from '@berth/os/errors.ts';
 import { AgentRefused } from '../bridge/refusal.ts';
 import { Refused, refuseIncomplete, unauthorized } from '../access/refused.ts';
 import type { Secret } from '../access/secret.ts';
-import { CommandRefused } from '../commands/commands.ts';
+import { CommandRefused } from '../commands/launcher.ts';
 import { NothingListens, ConnectionRefused } from '../connections/loopback.ts';
 import { FileRefused } from '../files/files.ts';
 import { ChangeInProgress } from '../machine/change-lock.ts';
