@@ -78,6 +78,24 @@ test('a caller that disconnects ends its process group', async () => {
   await until(async () => !(await running()), 'the command has ended');
 });
 
+test('directory, variables, user and input of a command', async () => {
+  const run = async (body: object): Promise<string> => {
+    const answer = await call(berth, 'POST', `/v1/sandboxes/${sandbox.id}/exec`, body);
+    assert.equal(answer.status, 200, JSON.stringify(answer.body));
+    return (answer.body as { stdout: string }).stdout;
+  };
+  const inTmp = { cwd: '/tmp', env: { NAME: 'a b' }, stdin: 'line\n' };
+  assert.equal(await run({ command: 'pwd; echo "$NAME"; cat', ...inTmp }), '/tmp\na b\nline\n');
+  assert.equal(await run({ command: 'id -un; echo ~; pwd', user: 'root' }), 'root\n/root\n/code\n');
+  for (const [option, field] of [
+    [{ cwd: 'missing' }, 'body.cwd'],
+    [{ user: 'missing' }, 'body.user'],
+  ] as const) {
+    const refused = await call(berth, 'POST', `/v1/sandboxes/${sandbox.id}/exec`, { command: 'true', ...option });
+    assert.equal(errorOf(refused, 400).message.startsWith(`${field} `), true);
+  }
+});
+
 test('fifty concurrent commands all return', async () => {
   const results = await Promise.all(Array.from({ length: 50 }, (_, index) => exec(berth, sandbox.id, `echo ${index}`)));
   assert.deepEqual(

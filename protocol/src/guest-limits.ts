@@ -8,7 +8,7 @@ import { EXEC_LIMITS, FILE_LIMITS, REPO_CREDENTIAL_CHARACTERS } from '@berth/con
  * guests of this version and of all before it, because sandboxes sleep for years, but to none after
  * it.
  */
-export const PROTOCOL_VERSION = 7;
+export const PROTOCOL_VERSION = 8;
 
 /** TCP port of the guest daemon. Below 1024, so unprivileged tenant processes cannot bind it. */
 export const GUEST_PORT = 987;
@@ -17,6 +17,10 @@ export const GUEST_PORT = 987;
 export const EXEC_OUTPUT_BYTES = EXEC_LIMITS.outputBytes;
 /** Longest command, in UTF-16 code units. */
 export const EXEC_COMMAND_LENGTH = EXEC_LIMITS.commandCharacters;
+
+/** Reasons why a command is refused, with their HTTP status on the internal wires. */
+export const COMMAND_ERRORS = { command_cwd_invalid: 400, command_user_unknown: 400 } as const;
+export type CommandErrorCode = keyof typeof COMMAND_ERRORS;
 
 /** Limit of a repository URL, and of a branch name, in UTF-16 code units. */
 export const CLONE_URL_LENGTH = 4_096;

@@ -24,6 +24,14 @@ export type { Awaited, LiveMetrics, MetricsHistory, MetricsSample, SandboxData, 
 export interface ExecOptions extends CallOptions {
   /** Timeout of the command in seconds: 1 to 600, by default 120. */
   timeoutSeconds?: number;
+  /** Working directory, by default `/code`. A relative path is relative to `/code`. */
+  cwd?: string;
+  /** Environment variables, in addition to those of every command. */
+  env?: Readonly<Record<string, string>>;
+  /** User of the sandbox that runs the command, such as `root`. */
+  user?: string;
+  /** Standard input, by default empty; at most 65,536 characters. */
+  stdin?: string;
 }
 
 /** Options of calls that start a transition. */
@@ -89,23 +97,23 @@ export class Sandbox extends SandboxStreams {
   }
 
   /**
-   * Runs a command with /bin/sh in /code and resolves with its result, for any exit code: `(await
+   * Runs a command with /bin/sh and resolves with its result, for any exit code: `(await
    * sandbox.exec('make')).ok`. To throw for another code than 0: `await
    * sandbox.exec('make').orThrow()`.
    */
-  exec(command: string, { timeoutSeconds, ...options }: ExecOptions = {}): RunningCommand {
-    return runningCommand(this.#exec(command, timeoutSeconds, options));
+  exec(command: string, options: ExecOptions = {}): RunningCommand {
+    return runningCommand(this.#exec(command, options));
   }
 
-  async #exec(command: string, timeoutSeconds: number | undefined, options: CallOptions): Promise<CommandResult> {
+  async #exec(command: string, { signal, timeoutMs, ...options }: ExecOptions): Promise<CommandResult> {
     const { raw, with: set } = this.#calls;
-    const seconds = timeoutSeconds ?? EXEC_LIMITS.timeoutSeconds.default;
+    const seconds = options.timeoutSeconds ?? EXEC_LIMITS.timeoutSeconds.default;
     const notes = {
-      timeoutMs: seconds * 1_000 + BEYOND_COMMAND_MS,
-      ...options,
+      timeoutMs: timeoutMs ?? seconds * 1_000 + BEYOND_COMMAND_MS,
+      signal,
       whenLost: 'The command may have run, in whole or in part.',
     };
-    const body = timeoutSeconds === undefined ? { command } : { command, timeoutSeconds };
+    const body = { command, ...options };
     return new CommandResult(command, await raw.execInSandbox({ path: { sandboxId: this.id }, body, ...set(notes) }));
   }
 

@@ -106,6 +106,15 @@ for (const start of [realWorld, worldInMemory]) {
         assert.match(error.message, /`exit 3` exited with 3: it did not work/);
         return true;
       });
+      const options = { cwd: 'app', env: { A: 'b', C: '' }, user: 'root', stdin: 'in', timeoutSeconds: 7 };
+      const { stdout } = await sandbox.exec('options', { ...options, signal: AbortSignal.timeout(60_000) });
+      assert.deepEqual(JSON.parse(stdout), options);
+      await assert.rejects(sandbox.exec('true', { user: 'no such' }), (error: unknown) => {
+        assert.ok(error instanceof BerthError);
+        assert.deepEqual([error.status, error.code], [400, 'invalid_request']);
+        assert.match(error.message, /user/);
+        return true;
+      });
       const late = await sandbox.exec('late', { timeoutSeconds: 5 });
       assert.deepEqual([late.timedOut, late.exitCode], [true, 124]);
     });

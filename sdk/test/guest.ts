@@ -16,13 +16,24 @@ const outcome = (changed: Partial<Outcome>): Outcome => ({
   ...changed,
 });
 
-export async function runCommand(command: string): Promise<Outcome> {
+interface Options {
+  cwd?: string | undefined;
+  env?: Readonly<Record<string, string>> | undefined;
+  user?: string | undefined;
+  stdin?: string | undefined;
+  timeoutSeconds: number;
+}
+
+export async function runCommand(command: string, options: Options): Promise<Outcome> {
+  const { cwd, env, user, stdin, timeoutSeconds } = options;
   const [verb = '', ...rest] = command.split(' ');
   switch (verb) {
     case 'echo':
       return outcome({ stdout: `${rest.join(' ')}\n` });
     case 'exit':
       return outcome({ exitCode: Number(rest[0]), stderr: 'it did not work\n' });
+    case 'options':
+      return outcome({ stdout: JSON.stringify({ cwd, env, user, stdin, timeoutSeconds }) });
     case 'hang':
       await delay(600_000, undefined, { ref: false });
       return outcome({});

@@ -31,7 +31,10 @@ export interface World {
 
 export async function realWorld(): Promise<World> {
   const api = await startApi({ durable: true, settings: { requestsPerMinute: 100_000 } });
-  api.front.exec = async ({ command }) => ({ ...(await runCommand(command)), truncated: false });
+  api.front.exec = async ({ command, env, ...options }) => {
+    const variables = env === undefined ? {} : { env: Object.fromEntries(env.map((variable) => variable.split('='))) };
+    return { ...(await runCommand(command, { ...options, ...variables })), truncated: false };
+  };
   api.front.metrics = () => idleMetrics();
   playGuests(api.agents);
   api.front.stream = new StreamGuest().answer;
@@ -94,7 +97,10 @@ function answerFileCall(files: TestFiles, { verb, path, query, depth, body }: Fi
 }
 
 export function worldInMemory(): Promise<World> {
-  const server = new TestServer({ exec: runCommand, agent: playAgent });
+  const server = new TestServer({
+    exec: runCommand,
+    agent: playAgent,
+  });
   return Promise.resolve({
     name: 'the test server',
     url: server.url,

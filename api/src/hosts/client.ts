@@ -12,7 +12,7 @@ import {
   type TerminalAsked,
 } from '@berth/protocol/calls/connections.ts';
 import type { CallSpec, HostRequestOf, PartsOf, ResponseOf } from '@berth/protocol/calls/define.ts';
-import { exec, type GuestExecRequest, type GuestExecResult } from '@berth/protocol/calls/exec.ts';
+import { exec, run, type GuestExecResult, type GuestRunRequest } from '@berth/protocol/calls/exec.ts';
 import {
   listFiles,
   openFile,
@@ -183,8 +183,11 @@ export class HostClient {
     return this.call(sshHostKey, { vmId }, options);
   }
 
-  exec(vmId: string, body: GuestExecRequest, options?: CallOptions): Promise<GuestExecResult> {
-    return this.call(exec, { vmId, body }, options);
+  exec(vmId: string, body: GuestRunRequest, options?: CallOptions): Promise<GuestExecResult> {
+    const { cwd, env, user, stdin, ...plain } = body;
+    const hasOptions = [cwd, env, user, stdin].some((option) => option !== undefined);
+    // Guests of every release know a command without options.
+    return hasOptions ? this.call(run, { vmId, body }, options) : this.call(exec, { vmId, body: plain }, options);
   }
 
   /**

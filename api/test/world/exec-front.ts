@@ -2,7 +2,7 @@
 // everything else to the stand-in host.
 import http from 'node:http';
 import type { Duplex } from 'node:stream';
-import { guestExecRequest, type GuestExecRequest } from '@berth/protocol/calls/exec.ts';
+import { guestExecRequest, guestRunRequest, type GuestRunRequest } from '@berth/protocol/calls/exec.ts';
 import { HOST_ERRORS, type HostErrorCode, type VmView } from '@berth/protocol/host.ts';
 import { messageOf } from '@berth/os/errors.ts';
 
@@ -10,7 +10,7 @@ import { messageOf } from '@berth/os/errors.ts';
  * Script of an exec: returns the result or throws an {@link ExecRefusal}. The signal aborts when
  * the API closes the connection.
  */
-type ExecScript = (request: GuestExecRequest, signal: AbortSignal) => Promise<unknown>;
+type ExecScript = (request: GuestRunRequest, signal: AbortSignal) => Promise<unknown>;
 
 type StreamScript = (caller: Duplex) => void;
 
@@ -149,7 +149,7 @@ export async function startExecFront(socketPath: string, behind: string): Promis
       void answer(response, async () => ({ vms: await listVms() }));
       return;
     }
-    if (request.method !== 'POST' || !/^\/vms\/[^/]+\/exec$/.test(request.url ?? '')) {
+    if (request.method !== 'POST' || !/^\/vms\/[^/]+\/(?:exec|run)$/.test(request.url ?? '')) {
       const { method, url, headers } = request;
       const onward = http.request(
         { socketPath: behind, method: method ?? 'GET', path: url ?? '/', headers },
@@ -248,7 +248,8 @@ async function runExec(request: http.IncomingMessage, response: http.ServerRespo
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   try {
-    const body = guestExecRequest.parse(JSON.parse(Buffer.concat(chunks).toString('utf8')));
+    const schema = request.url?.endsWith('/run') === true ? guestRunRequest : guestExecRequest;
+    const body = schema.parse(JSON.parse(Buffer.concat(chunks).toString('utf8')));
     const result = await front.exec(body, gone.signal);
     await answer(response, () => result);
   } catch (error) {

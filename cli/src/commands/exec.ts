@@ -12,6 +12,9 @@ export interface ExecOptions {
   interactive?: true;
   tty?: true;
   timeoutSeconds?: number;
+  cwd?: string;
+  env?: Record<string, string>;
+  user?: string;
 }
 
 /** Long options of `berth exec` without a value. */
@@ -22,23 +25,37 @@ const BEYOND_COMMAND_MS = 90_000;
 
 export async function exec(
   context: CliContext,
-  { args: [typed, ...words], options }: Input<ExecOptions>,
+  { args: [typed, ...words], options: { interactive, tty, ...options } }: Input<ExecOptions>,
 ): Promise<number> {
   const id = sandboxId(typed);
   const command = commandText(commandWords(words, id));
-  const attachment = { interactive: options.interactive === true, tty: options.tty === true };
-  if (!attachment.interactive && !attachment.tty)
-    return await runForResult(context, id, command, options.timeoutSeconds);
+  const attachment = { interactive: interactive === true, tty: tty === true };
+  if (!attachment.interactive && !attachment.tty) return await runForResult(context, id, command, options);
   if (context.out.json) throw new UsageError('--json cannot be combined with -i or -t');
   if (options.timeoutSeconds !== undefined) {
     throw new UsageError('--timeout-seconds cannot be combined with -i or -t: a streamed command has no timeout', {
       remedy:
-        `set a timeout in the sandbox: berth exec -${attachment.interactive ? 'i' : ''}${attachment.tty ? 't' : ''} ` +
+        `set a timeout in the sandbox: berth exec ${flagsOf(attachment)} ` +
         `${id} -- timeout ${options.timeoutSeconds} COMMAND`,
     });
   }
+  if (options.user !== undefined) {
+    throw new UsageError('--user cannot be combined with -i or -t', {
+      remedy: `berth exec ${flagsOf(attachment)} ${id} -- sudo -u ${quoted(options.user)} COMMAND`,
+    });
+  }
   checkAttachment(context, attachment);
-  return await attachCommand(context, { sandboxId: id, command }, attachment);
+  return await attachCommand(context, { sandboxId: id, command: preparation(options) + command }, attachment);
+}
+
+function flagsOf({ interactive, tty }: { interactive: boolean; tty: boolean }): string {
+  return `-${interactive ? 'i' : ''}${tty ? 't' : ''}`;
+}
+
+/** Shell text that does what the service does for a command whose result is awaited. */
+function preparation({ cwd, env = {} }: ExecOptions): string {
+  const variables = Object.entries(env).map(([name, value]) => `export ${name}=${quoted(value)}; `);
+  return `${cwd === undefined ? '' : `cd -- ${quoted(cwd)} || exit; `}${variables.join('')}`;
 }
 
 function commandWords(words: readonly string[], id: string): readonly string[] {
@@ -58,7 +75,7 @@ function commandWords(words: readonly string[], id: string): readonly string[] {
 function misplacedOptions(words: readonly string[]): readonly string[] {
   const separator = words.indexOf('--');
   if (separator !== -1) return words.slice(0, separator).map((word) => quoted(word));
-  const takesValue = (word = ''): boolean => /^--[^=]+$/.test(word) && !FLAGS.has(word);
+  const takesValue = (word = ''): boolean => /^(?:--[^=]+|-[weu])$/.test(word) && !FLAGS.has(word);
   const end = words.findIndex((word, index) => !word.startsWith('-') && !takesValue(words[index - 1]));
   return words.slice(0, end === -1 ? words.length : end).map((word) => quoted(word));
 }
@@ -67,12 +84,13 @@ async function runForResult(
   { connect, out, signal, stderr }: CliContext,
   id: string,
   command: string,
-  seconds?: number,
+  options: Omit<ExecOptions, 'interactive' | 'tty'>,
 ): Promise<number> {
   const { token, url } = await connect();
-  const timeoutMs = (seconds ?? EXEC_LIMITS.timeoutSeconds.default) * 1_000 + BEYOND_COMMAND_MS;
+  const seconds = options.timeoutSeconds ?? EXEC_LIMITS.timeoutSeconds.default;
+  const timeoutMs = seconds * 1_000 + BEYOND_COMMAND_MS;
   const { raw } = new Berth({ url, apiKey: token, timeoutMs });
-  const body = seconds === undefined ? { command } : { command, timeoutSeconds: seconds };
+  const body = { command, ...options };
   const result = await raw.execInSandbox({ path: { sandboxId: id }, body, signal });
   if (out.json) {
     out.object(result);
@@ -86,11 +104,7 @@ async function runForResult(
       `berth: output truncated to the last ${most} KiB of stdout and of stderr; berth exec -i streams all of it`,
     );
   }
-  if (result.timedOut) {
-    out.note(
-      `berth: the command was killed after ${seconds ?? EXEC_LIMITS.timeoutSeconds.default} s (--timeout-seconds)`,
-    );
-  }
+  if (result.timedOut) out.note(`berth: the command was killed after ${seconds} s (--timeout-seconds)`);
 
   return result.exitCode;
 }

@@ -72,6 +72,15 @@ export function each(typed: string, before: unknown): string[] {
   return [...((before as string[] | undefined) ?? []), ...words];
 }
 
+/** Collects repeated `NAME=VALUE` options, and `NAME` of a variable of this process. */
+export function variable(typed: string, before: unknown): Record<string, string> {
+  if (typed.includes('=')) return keyValue(typed, before);
+  const value = process.env[typed];
+  if (value === undefined)
+    throw new InvalidArgumentError('It must be NAME=VALUE, or the name of a variable that is set here.');
+  return keyValue(`${typed}=${value}`, before);
+}
+
 /** Collects repeated `key=value` options. */
 export function keyValue(typed: string, before: unknown): Record<string, string> {
   const equals = typed.indexOf('=');

@@ -1,6 +1,6 @@
 // `berth exec` and `berth run`, with their common options.
 import { EXEC_LIMITS } from '@berth/sdk/limits';
-import { wholeNumber } from '../program/option-values.ts';
+import { variable, wholeNumber } from '../program/option-values.ts';
 import type { CommandSpec, OptionSpec } from '../program/command-spec.ts';
 import { sandboxOptions } from './options.ts';
 
@@ -34,10 +34,18 @@ failed.`,
       about: `timeout of the command, ${min} to ${max} (default: ${usual})`,
       parse: wholeNumber(min, max),
     },
+    { flags: '-w, --cwd <directory>', about: 'working directory (default: /code)' },
+    {
+      flags: '-e, --env <name=value>',
+      about: 'environment variable; repeatable; NAME alone takes the value from here',
+      parse: variable,
+    },
+    { flags: '-u, --user <name>', about: 'user of the sandbox that runs the command, such as root' },
   ],
   examples: [
     'berth exec sbx_uodiunxlni4uyqmllemsqh4l -- python3 hello.py',
     "berth exec sbx_uodiunxlni4uyqmllemsqh4l 'npm ci && npm test | tail'",
+    'berth exec -w app -e NODE_ENV=test sbx_uodiunxlni4uyqmllemsqh4l -- npm test',
     'berth exec -it sbx_uodiunxlni4uyqmllemsqh4l -- vim hello.py',
     'berth exec -i sbx_uodiunxlni4uyqmllemsqh4l -- psql < schema.sql',
   ],

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
@@ -93,6 +93,27 @@ test('--timeout-seconds is passed on; a timeout and truncated output are reporte
   assert.deepEqual([json.code, JSON.parse(json.stdout)], [124, result]);
 });
 
+test('-w, -e and -u are passed on, and -e NAME takes the value of a variable here', async () => {
+  const bodies: unknown[] = [];
+  api.json = (_request, body) => {
+    bodies.push(body);
+    return Promise.resolve({ exitCode: 0, stdout: '', stderr: '', truncated: false, timedOut: false });
+  };
+  const options = ['-w', 'my app', '-e', 'A=1=2', '-e', 'LANG', '--env', 'E=', '-u', 'root'];
+  const run = await berth(['exec', ...options, 'sbx_abc', 'true'], { env: { ...env(), LANG: 'C.UTF-8' } });
+  assert.deepEqual(run, { code: 0, stdout: '', stderr: '' });
+  const variables = { A: '1=2', LANG: 'C.UTF-8', E: '' };
+  assert.deepEqual(bodies, [{ command: 'true', cwd: 'my app', env: variables, user: 'root' }]);
+});
+
+test('with -i the directory and the variables are set for the command', async () => {
+  await mkdir(join(folder, "it's"));
+  const run = await exec(['-i', '-w', "it's", '-e', 'A=$HOME "x"', 'sbx_abc', '--', 'pwd; echo "$A"; cat'], 'in');
+  assert.deepEqual(run, { code: 0, stdout: `${folder}/it's\n$HOME "x"\nin`, stderr: '' });
+  const missing = await exec(['-i', '-w', 'nowhere', 'sbx_abc', '--', 'echo ran']);
+  assert.deepEqual([missing.code === 0, missing.stdout], [false, '']);
+});
+
 test('a usage error is reported with exit code 2', async () => {
   for (const [args, expected] of [
     [['sbx_abc'], /missing required argument 'command'/],
@@ -115,6 +136,10 @@ test('a usage error is reported with exit code 2', async () => {
       /--timeout-seconds cannot be combined with -i or -t.*\n.*: berth exec -i sbx_abc -- timeout 9 COMMAND\n/,
     ],
     [['-it', '--timeout-seconds', '9', 'sbx_abc', 'true'], /: berth exec -it sbx_abc -- timeout 9 COMMAND\n/],
+    [['-i', '--user', 'root', 'sbx_abc', 'id'], /berth exec -i sbx_abc -- sudo -u root COMMAND\n/],
+    [['--env', 'BERTH_NOT_SET_HERE', 'sbx_abc', 'id'], /NAME=VALUE, or the name of a variable that is set here/],
+    [['--env', '=x', 'sbx_abc', 'id'], /must be key=value/],
+    [['sbx_abc', '-w', 'app', '-e', 'A=b c', 'x'], /\n {2}berth exec -w app -e 'A=b c' sbx_abc -- COMMAND\n/],
     [['-i', '--json', 'sbx_abc', 'true'], /--json cannot be combined with -i or -t/],
     [['-it', 'sbx_abc', 'bash'], /-t requires a terminal, but stdin is not one\n {2}use -i without -t to pass stdin/],
     [['-i', 'sbx_abc', 'x'.repeat(15_000)], /command too long: 15008 bytes/],

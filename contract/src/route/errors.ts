@@ -149,6 +149,10 @@ export const ERRORS = {
     status: 409,
     meaning: 'The sandbox or its host is too old for agent sessions; the message says which.',
   },
+  exec_options_unsupported: {
+    status: 409,
+    meaning: 'The sandbox is of a release without `cwd`, `env`, `user` and `stdin` of a command.',
+  },
   agent_session_limit: {
     status: 409,
     meaning: 'The limit of sessions or live agents of the sandbox, or its memory; the message names it.',

@@ -31,6 +31,8 @@ export interface LongField {
   maxBytes: number;
   /** Error of a longer text. */
   tooLong: ErrorCode;
+  /** Limit in characters of the body without the field, as JSON; by default 65,536. */
+  restCharacters?: number;
 }
 
 export interface Route {

@@ -1,6 +1,6 @@
 // The tenant's commands: `/bin/sh -c` in the code folder, either for a response, or with pipes to a
 // caller. Limits how many run.
-import type { GuestExecRequest } from '@berth/protocol/calls/exec.ts';
+import type { GuestRunRequest } from '@berth/protocol/calls/exec.ts';
 import { EXEC_OUTPUT_BYTES } from '@berth/protocol/guest-limits.ts';
 import { StreamReader } from '../processes/stream-files.ts';
 import { AttachedProgram } from './attached.ts';
@@ -31,11 +31,19 @@ export class Commands {
   }
 
   /** Rejects with {@link CommandRefused}, or with the signal's reason; nothing runs then. */
-  start({ command, timeoutSeconds }: GuestExecRequest, signal: AbortSignal): Promise<RunningCommand> {
+  start(
+    { command, timeoutSeconds, stdin = '', ...options }: GuestRunRequest,
+    signal: AbortSignal,
+  ): Promise<RunningCommand> {
     return this.#begin(signal, async () => {
-      const asked = { command, hasInput: false, keepBytes: KEPT_BYTES, holds: false, limitMs: timeoutSeconds * 1_000 };
-      const launched = await this.#launcher.start(asked);
+      const hasInput = stdin !== '';
+      const kept = { keepBytes: KEPT_BYTES, holds: false, limitMs: timeoutSeconds * 1_000 };
+      const launched = await this.#launcher.start({ command, options, hasInput, ...kept });
       const { keeper } = this.#launcher;
+      if (hasInput) {
+        keeper.input(launched.id, Buffer.from(stdin));
+        keeper.endInput(launched.id);
+      }
       const running = new RunningCommand({
         kill: () => keeper.signal(launched.id, SIGKILL),
         output: (stream) => tailOf(launched, stream),

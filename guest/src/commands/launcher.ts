@@ -1,14 +1,16 @@
 // Starts programs of the tenant with the keeper: as the tenant's user, in the code folder, each in
 // its own POSIX session. What the keeper stores of one is in a folder on a tmpfs, until it is over.
 import { chownSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { getSystemErrorName } from 'node:util';
 import { messageOf } from '@berth/os/errors.ts';
-import type { GuestConfig } from '../machine/config.ts';
+import type { GuestRunRequest } from '@berth/protocol/calls/exec.ts';
+import type { CommandErrorCode } from '@berth/protocol/guest-limits.ts';
+import type { GuestConfig, GuestUser } from '../machine/config.ts';
 import { NotStarted, type Keeper } from '../processes/keeper.ts';
 import type { Launch } from '../processes/launch.ts';
 import { environmentOf } from './environment.ts';
-import { loginShell } from './users.ts';
+import { findUser, groupsOf, loginShell } from './users.ts';
 
 /** Longest argument string of Linux (MAX_ARG_STRLEN), including its terminating NUL. */
 const MAX_ARGUMENT_BYTES = 131_072;
@@ -17,16 +19,25 @@ const MAX_ARGUMENT_BYTES = 131_072;
 export class CommandRefused extends Error {
   override readonly name = 'CommandRefused';
   readonly status: 400 | 429 | 500;
+  readonly code: CommandErrorCode | undefined;
 
-  constructor(status: 400 | 429 | 500, message: string, options?: ErrorOptions) {
+  constructor(
+    status: 400 | 429 | 500,
+    message: string,
+    { code, ...options }: ErrorOptions & { code?: CommandErrorCode } = {},
+  ) {
     super(message, options);
     this.status = status;
+    this.code = code;
   }
 }
 
 /** What runs: a command for /bin/sh, or the user's login shell. */
 type Asked = Pick<Launch, 'hasInput' | 'keepBytes' | 'holds'> &
-  Partial<Pick<Launch, 'terminal' | 'limitMs'>> & { command: string | null };
+  Partial<Pick<Launch, 'terminal' | 'limitMs'>> & { command: string | null; options?: CommandOptions };
+
+/** Options of a command; see the call `run`. */
+type CommandOptions = Pick<GuestRunRequest, 'cwd' | 'env' | 'user'>;
 
 export interface Launched {
   id: string;
@@ -54,23 +65,25 @@ export class Launcher {
   }
 
   /** Its events are those of the keeper. Rejects with {@link CommandRefused}. */
-  async start({ command, ...asked }: Asked): Promise<Launched> {
-    if (command?.includes('\0') === true)
-      throw new CommandRefused(400, 'command contains a NUL character, which no shell command can');
+  async start({ command, options = {}, ...asked }: Asked): Promise<Launched> {
+    if ([command, options.cwd, ...(options.env ?? [])].some((text) => text?.includes('\0')))
+      throw new CommandRefused(400, 'command, cwd or env contains a NUL character, which no program can be given');
 
-    const { user, codeFolder } = this.#config;
+    const user = this.#userOf(options);
+    const cwd = resolve(this.#config.codeFolder, options.cwd ?? '.');
     const id = `${process.pid}-${(this.#next += 1)}`;
     const folder = join(this.#folder, id);
     try {
       mkdirSync(folder, { mode: 0o700 });
-      const launch = { ...asked, ...this.#program(command, folder, asked.terminal !== undefined) };
-      const { uid, gid } = user;
-      const owner = { uid, gid, groups: [gid] };
-      const pid = await this.keeper.start(id, { ...launch, folder, cwd: codeFolder, user: owner, records: false });
+      const env = environmentOf(user, cwd, asked.terminal === undefined ? 'dumb' : 'xterm-256color');
+      const place = { folder, cwd, user: { ...user, groups: groupsOf(user, this.#config.user) }, records: false };
+      const program = command === null ? loginShellOf(user, env) : shellCommand(command, folder, user);
+      const variables = { ...env, ...variablesOf(options.env) };
+      const pid = await this.keeper.start(id, { ...asked, ...place, env: variables, ...program });
       return { id, pid, folder };
     } catch (error) {
       rmSync(folder, { recursive: true, force: true });
-      throw this.#notStarted(error);
+      throw this.#notStarted(error, options);
     }
   }
 
@@ -86,37 +99,19 @@ export class Launcher {
     rmSync(folder, { recursive: true, force: true });
   }
 
-  #program(
-    command: string | null,
-    folder: string,
-    hasTerminal: boolean,
-  ): Pick<Launch, 'program' | 'argv' | 'env' | 'hasScript'> {
-    const { user, codeFolder } = this.#config;
-    const env = environmentOf(user, codeFolder, hasTerminal ? 'xterm-256color' : 'dumb');
-    if (command === null) {
-      const shell = loginShell(user.uid);
-      const name = shell.slice(shell.lastIndexOf('/') + 1);
-      return {
-        program: shell,
-        argv: [`-${name}`],
-        env: { ...env, SHELL: shell, COLORTERM: 'truecolor' },
-        hasScript: false,
-      };
-    }
-    const hasScript = Buffer.byteLength(command) >= MAX_ARGUMENT_BYTES;
-    if (hasScript) this.#writeScript(join(folder, 'script'), command);
-    return { program: '/bin/sh', argv: ['/bin/sh', '-c', hasScript ? '. /dev/fd/3' : command], env, hasScript };
+  #userOf({ user: name }: CommandOptions): GuestUser {
+    const { user } = this.#config;
+    if (name === undefined || name === user.name) return user;
+    const found = findUser(name);
+    if (found === null) throw new CommandRefused(400, 'there is no such user', { code: 'command_user_unknown' });
+    return found;
   }
 
-  /** A command too long for an argument: a file without a name, once the shell reads it. */
-  #writeScript(path: string, command: string): void {
-    const { uid, gid } = this.#config.user;
-    writeFileSync(path, command, { mode: 0o400, flag: 'wx' });
-    chownSync(path, uid, gid);
-  }
-
-  #notStarted(error: unknown): CommandRefused {
+  #notStarted(error: unknown, { cwd }: CommandOptions): CommandRefused {
     const { codeFolder, user } = this.#config;
+    if (cwd !== undefined && error instanceof NotStarted && error.stage === 'cwd')
+      return new CommandRefused(400, 'the working directory cannot be entered', { code: 'command_cwd_invalid' });
+
     const code =
       error instanceof NotStarted ? getSystemErrorName(-error.errno) : ((error as { code?: string }).code ?? '');
     const reasons: Record<string, string> = {
@@ -133,4 +128,29 @@ export class Launcher {
       cause: error,
     });
   }
+}
+
+type ProgramParts = Pick<Launch, 'program' | 'argv' | 'hasScript'>;
+
+function loginShellOf({ uid }: GuestUser, env: Record<string, string>): ProgramParts & Pick<Launch, 'env'> {
+  const program = loginShell(uid);
+  const argv = [`-${program.slice(program.lastIndexOf('/') + 1)}`];
+  return { program, argv, env: { ...env, SHELL: program, COLORTERM: 'truecolor' }, hasScript: false };
+}
+
+/** A command too long for an argument is in a file, without a name once the shell reads it. */
+function shellCommand(command: string, folder: string, { uid, gid }: GuestUser): ProgramParts {
+  const hasScript = Buffer.byteLength(command) >= MAX_ARGUMENT_BYTES;
+  if (hasScript) {
+    const path = join(folder, 'script');
+    writeFileSync(path, command, { mode: 0o400, flag: 'wx' });
+    chownSync(path, uid, gid);
+  }
+  return { program: '/bin/sh', argv: ['/bin/sh', '-c', hasScript ? '. /dev/fd/3' : command], hasScript };
+}
+
+function variablesOf(env: CommandOptions['env'] = []): Record<string, string> {
+  return Object.fromEntries(
+    env.map((variable) => [variable.slice(0, variable.indexOf('=')), variable.slice(variable.indexOf('=') + 1)]),
+  );
 }

@@ -1,6 +1,7 @@
 // Handlers of the guest wire's calls, each bound to the responsible part of the daemon.
 import { FILE_PATH_BYTES, PROTOCOL_VERSION } from '@berth/protocol/guest-limits.ts';
 import type { GuestCall } from '@berth/protocol/calls/all.ts';
+import type { GuestExecResult, GuestRunRequest } from '@berth/protocol/calls/exec.ts';
 import type { PartsOf, ResponseOf } from '@berth/protocol/calls/define.ts';
 import type { Received, Upload } from '@berth/protocol/http/serve.ts';
 import { splice } from '@berth/protocol/splice.ts';
@@ -58,15 +59,17 @@ type GuestHandlers = {
 export function guestHandlers(parts: GuestParts): GuestHandlers {
   const { secret, identity, wake, changeLock, changesMachine, commands, clone, terminals, files, agents, fault } =
     parts;
-  return {
-    exec: async ({ body, signal }) => {
-      const command = await commands.start(body, signal);
-      const kill = (): void => command.kill();
-      signal.addEventListener('abort', kill, { once: true });
-      if (signal.aborted) kill();
+  const run = async (body: GuestRunRequest, signal: AbortSignal): Promise<{ result: Promise<GuestExecResult> }> => {
+    const command = await commands.start(body, signal);
+    const kill = (): void => command.kill();
+    signal.addEventListener('abort', kill, { once: true });
+    if (signal.aborted) kill();
 
-      return { result: command.result };
-    },
+    return { result: command.result };
+  };
+  return {
+    exec: ({ body, signal }) => run(body, signal),
+    run: ({ body, signal }) => run(body, signal),
     health: async () => {
       if (fault !== undefined) throw new Refused(503, fault);
 

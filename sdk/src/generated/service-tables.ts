@@ -277,6 +277,10 @@ export const ERRORS = {
     "status": 409,
     "meaning": "The sandbox or its host is too old for agent sessions; the message says which."
   },
+  "exec_options_unsupported": {
+    "status": 409,
+    "meaning": "The sandbox is of a release without `cwd`, `env`, `user` and `stdin` of a command."
+  },
   "agent_session_limit": {
     "status": 409,
     "meaning": "The limit of sessions or live agents of the sandbox, or its memory; the message names it."
@@ -3696,7 +3700,7 @@ export const SCHEMAS = {
         "minLength": 1,
         "maxLength": 1048576,
         "pattern": "^[^\\x00]*$",
-        "description": "Command for /bin/sh in /code."
+        "description": "Command for /bin/sh."
       },
       "timeoutSeconds": {
         "default": 120,
@@ -3704,6 +3708,40 @@ export const SCHEMAS = {
         "type": "integer",
         "minimum": 1,
         "maximum": 600
+      },
+      "cwd": {
+        "description": "Working directory, by default /code. A relative path is relative to /code.",
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 4096,
+        "pattern": "^[^\\x00]*$"
+      },
+      "env": {
+        "type": "object",
+        "propertyNames": {
+          "type": "string",
+          "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,255}$"
+        },
+        "additionalProperties": {
+          "type": "string",
+          "minLength": 0,
+          "maxLength": 65536,
+          "pattern": "^[^\\x00]*$"
+        },
+        "maxProperties": 256,
+        "description": "Environment variables, in addition to those of every command; at most 256 with together 65536 characters."
+      },
+      "user": {
+        "description": "User that runs the command, by default the user of the sandbox; root for all permissions.",
+        "type": "string",
+        "pattern": "^[A-Za-z_][A-Za-z0-9_.-]{0,31}$"
+      },
+      "stdin": {
+        "description": "Standard input of the command, by default empty.",
+        "type": "string",
+        "minLength": 0,
+        "maxLength": 65536,
+        "pattern": "^[^\\x00]*$"
       }
     },
     "required": [

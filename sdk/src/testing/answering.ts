@@ -8,7 +8,14 @@ import type { Caller, TestState } from './state.ts';
 /** Replaces the shell of every sandbox. */
 export type CommandHandler = (
   command: string,
-  about: { sandbox: Sandbox; timeoutSeconds: number },
+  about: {
+    sandbox: Sandbox;
+    timeoutSeconds: number;
+    cwd?: string;
+    env?: Readonly<Record<string, string>>;
+    user?: string;
+    stdin?: string;
+  },
 ) => CommandOutcome | Promise<CommandOutcome>;
 
 export interface RequestContext {

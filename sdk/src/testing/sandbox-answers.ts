@@ -31,8 +31,9 @@ export const SANDBOX_ANSWERS: Answers = {
   getSandbox: ({ params }, { state, nowMs }) => ({ sandbox: state.sandbox(params['sandboxId'] ?? '', nowMs).record }),
   execInSandbox: async ({ params, body }, about) => {
     const { record } = awakeSandbox('exec', params, about);
+    const { command, ...options } = body;
     note(about, 'sandbox_exec', { kind: 'sandbox', id: record.id }, record);
-    return execResultOf(await about.exec(body.command, { sandbox: record, timeoutSeconds: body.timeoutSeconds }));
+    return execResultOf(await about.exec(command, { sandbox: record, ...options }));
   },
   listFiles: ({ params, query }, about) => awakeSandbox('files_read', params, about).files.list(String(query['path'])),
   snapshotFiles: ({ params, query }, about) =>

@@ -12,7 +12,7 @@ import { bodyTooLarge } from '../answers/errors.ts';
 import type { Turns } from './turns.ts';
 import { declaredLength, LEAST_BYTES, notJsonText, notUtf8, type ParseBody } from './body.ts';
 
-/** Limit in characters of the body without the long field. */
+/** Default limit in characters of the body without the long field. */
 const REST_CHARACTERS = 65_536;
 /** Copies of the field in memory at once: bytes, text, and text that is not collected yet. */
 export const LONG_FIELD_COPIES = 3;
@@ -32,7 +32,7 @@ export async function readWithLongField(
   turns: Turns,
 ): Promise<unknown> {
   const length = declaredLength(request.raw, limitBytes) ?? limitBytes;
-  held.add(Math.max(LEAST_BYTES, LONG_FIELD_COPIES * Math.min(length, field.maxBytes + REST_CHARACTERS)));
+  held.add(Math.max(LEAST_BYTES, LONG_FIELD_COPIES * Math.min(length, field.maxBytes + restCharacters(field))));
   const reader = new LongFieldReader(field, limitBytes, Math.min(length, field.maxBytes));
   await readInto(reader, request.raw, limitBytes, turns);
   const value = await parse(request, Buffer.from(reader.rest));
@@ -78,6 +78,7 @@ type Place = 'structure' | 'string' | 'field';
 class LongFieldReader {
   readonly #field: LongField;
   readonly #limitBytes: number;
+  readonly #restCharacters: number;
   readonly #expectedBytes: number;
   #place: Place = 'structure';
   #depth = 0;
@@ -97,6 +98,7 @@ class LongFieldReader {
   constructor(field: LongField, limitBytes: number, expectedBytes: number) {
     this.#field = field;
     this.#limitBytes = limitBytes;
+    this.#restCharacters = restCharacters(field);
     this.#expectedBytes = expectedBytes;
   }
 
@@ -118,7 +120,7 @@ class LongFieldReader {
     while (at < text.length && at !== -1) {
       if (this.#place === 'structure') at = this.#readStructure(text, at);
       else at = this.#readString(text, at);
-      if (this.#rest.length > REST_CHARACTERS) throw bodyTooLarge(this.#limitBytes);
+      if (this.#rest.length > this.#restCharacters) throw bodyTooLarge(this.#limitBytes);
     }
     return at !== -1;
   }
@@ -127,7 +129,7 @@ class LongFieldReader {
   #readStructure(text: string, start: number): number {
     const quote = text.indexOf('"', start);
     const end = quote === -1 ? text.length : quote;
-    const part = text.slice(start, Math.min(end, start + REST_CHARACTERS + 1));
+    const part = text.slice(start, Math.min(end, start + this.#restCharacters + 1));
     const fault = part.search(NOT_STRUCTURE);
     if (fault !== -1) {
       this.#rest += part.slice(0, fault + 1);
@@ -224,6 +226,10 @@ function isEscaped(text: string, at: number, start: number): boolean {
   let first = at;
   while (first > start && text[first - 1] === '\\') first -= 1;
   return (at - first) % 2 === 1;
+}
+
+function restCharacters(field: LongField): number {
+  return field.restCharacters ?? REST_CHARACTERS;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -6,18 +6,22 @@ import { insertActivity } from '../../store/activity/activity.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import { trackActivity } from '../sandboxes/activity-signal.ts';
 import type { ServiceContext } from '../context/context.ts';
-import { explainHostFailure } from '../hosts/failure.ts';
+import { explainExecFailure } from './failure.ts';
 import { ensureAwake } from '../sandboxes/use.ts';
 
 export interface ExecRequest {
   command: string;
   timeoutSeconds: number;
+  cwd?: string | undefined;
+  env?: Readonly<Record<string, string>> | undefined;
+  user?: string | undefined;
+  stdin?: string | undefined;
 }
 
 /**
  * Runs a command and resolves with its result, for any exit code. The signal kills the command's
- * process group. Throws `sandbox_state_conflict`, `sandbox_unreachable` or `host_unavailable`, and
- * the errors of a wake.
+ * process group. Throws `invalid_request`, `exec_options_unsupported`, `sandbox_state_conflict`,
+ * `sandbox_unreachable` or `host_unavailable`, and the errors of a wake.
  */
 export async function execInSandbox(
   context: ServiceContext,
@@ -42,13 +46,21 @@ export async function execInSandbox(
   try {
     const result = await context.hosts
       .at(inUse.host_url)
-      .exec(inUse.id, request, { signal: AbortSignal.any([signal, unrecorded.signal]) });
+      .exec(
+        inUse.id,
+        { ...request, env: variablesOf(request.env) },
+        { signal: AbortSignal.any([signal, unrecorded.signal]) },
+      );
     await noted;
     return result;
   } catch (error) {
     await noted;
-    throw await explainHostFailure(context, inUse.id, 'exec', error, '; the command may or may not have run');
+    throw await explainExecFailure(context, inUse.id, request, error);
   } finally {
     use.end();
   }
+}
+
+function variablesOf(env: ExecRequest['env']): string[] | undefined {
+  return env === undefined ? undefined : Object.entries(env).map(([name, value]) => `${name}=${value}`);
 }

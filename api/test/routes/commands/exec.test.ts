@@ -4,8 +4,9 @@ import http from 'node:http';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
+import { COMMAND_OPTION_LIMITS } from '@berth/contract/route/command-options.ts';
 import { EXEC_LIMITS } from '@berth/contract/route/limits.ts';
-import { guestExecRequest } from '@berth/protocol/calls/exec.ts';
+import { guestExecRequest, guestRunRequest } from '@berth/protocol/calls/exec.ts';
 import { ExecRefusal } from '../../world/exec-front.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 
@@ -55,6 +56,73 @@ test('the guest accepts the longest command of the contract', () => {
   assert.ok(
     guestExecRequest.safeParse({ command: 'x'.repeat(EXEC_LIMITS.commandCharacters), timeoutSeconds: 1 }).success,
   );
+});
+
+test('the guest accepts the longest options of the contract', async () => {
+  let seen: unknown;
+  api.front.exec = (request) => {
+    seen = request;
+    return Promise.resolve(RESULT);
+  };
+  const { cwdCharacters, stdinCharacters, env } = COMMAND_OPTION_LIMITS;
+  const names = Array.from({ length: env.variables }, (_, index) => `V${String(index).padStart(3, '0')}`);
+  const value = '\u0001'.repeat(env.characters / env.variables - 4);
+  const options = {
+    cwd: `/${'é'.repeat(cwdCharacters - 1)}`,
+    env: Object.fromEntries(names.map((name) => [name, value])),
+    user: 'u'.repeat(32),
+    stdin: '\u0001'.repeat(stdinCharacters),
+  };
+  const answer = await exec({ command: 'x', ...options });
+  assert.equal(answer.status, 200, JSON.stringify(answer.body));
+  const list = names.map((name) => `${name}=${value}`);
+  assert.deepEqual(seen, { command: 'x', timeoutSeconds: 120, ...options, env: list });
+  assert.equal(guestRunRequest.safeParse(seen).success, true);
+});
+
+test('an invalid option is 400 and names its field', async () => {
+  api.front.exec = () => Promise.resolve(RESULT);
+  const { cwdCharacters, stdinCharacters, env } = COMMAND_OPTION_LIMITS;
+  const many = Object.fromEntries(Array.from({ length: env.variables + 1 }, (_, index) => [`V${index}`, '']));
+  for (const [option, field] of [
+    [{ cwd: '' }, 'cwd'],
+    [{ cwd: 'a\0b' }, 'cwd'],
+    [{ cwd: 'x'.repeat(cwdCharacters + 1) }, 'cwd'],
+    [{ cwd: null }, 'cwd'],
+    [{ env: { 'A-B': 'x' } }, 'env'],
+    [{ env: { '1A': 'x' } }, 'env'],
+    [{ env: { '': 'x' } }, 'env'],
+    [{ env: { A: 'a\0b' } }, 'env'],
+    [{ env: { A: 1 } }, 'env'],
+    [{ env: { A: 'x'.repeat(env.characters) } }, 'env'],
+    [{ env: many }, 'env'],
+    [{ env: ['A=x'] }, 'env'],
+    [{ user: '' }, 'user'],
+    [{ user: 'a b' }, 'user'],
+    [{ user: '0' }, 'user'],
+    [{ user: 'x'.repeat(33) }, 'user'],
+    [{ stdin: 'x'.repeat(stdinCharacters + 1) }, 'stdin'],
+    [{ stdin: 'a\0b' }, 'stdin'],
+  ] as const) {
+    const { status, body } = await exec({ command: 'x', ...option });
+    assert.equal(status, 400, JSON.stringify(option).slice(0, 80));
+    assert.match(body.error.message, new RegExp(`^body\\.${field}`), body.error.message);
+  }
+});
+
+test('a directory or user that the sandbox lacks is 400 for its field, an older guest 409 with a way out', async () => {
+  for (const [code, status, field, message] of [
+    ['command_cwd_invalid', 400, 'body.cwd', /"\/nowhere" is none/],
+    ['command_user_unknown', 400, 'body.user', /no "nobody-here"/],
+    ['exec_options_unsupported', 409, undefined, /cd DIR && NAME=VALUE COMMAND/],
+  ] as const) {
+    api.front.exec = () => Promise.reject(new ExecRefusal(code, "the guest's words"));
+    const answer = await exec({ command: 'x', cwd: '/nowhere', user: 'nobody-here' });
+    assert.equal(answer.status, status);
+    assert.equal(answer.body.error.field, field);
+    assert.match(answer.body.error.message, message);
+    assert.doesNotMatch(answer.body.error.message, /guest's words/);
+  }
 });
 
 test('a result is returned unchanged, with any exit code', async () => {

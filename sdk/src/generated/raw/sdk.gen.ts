@@ -1119,9 +1119,9 @@ export class RawClient extends HeyApiClient {
     }
     
     /**
-     * Runs a command with /bin/sh in /code and waits until it exits
+     * Runs a command with /bin/sh, by default in /code, and waits until it exits
      *
-     * Runs a command with /bin/sh in /code and waits until it exits. Wakes a stopped sandbox if its project has wakeOnUse. After 5 s, or the time of `Prefer: wait`, the status 200 is sent, then spaces as keep-alive; after a later failure the connection breaks before the end of the body, which is the error envelope.
+     * Runs a command with /bin/sh, by default in /code, and waits until it exits. Wakes a stopped sandbox if its project has wakeOnUse. After 5 s, or the time of `Prefer: wait`, the status 200 is sent, then spaces as keep-alive; after a later failure the connection breaks before the end of the body, which is the error envelope.
      *
      * Accepts: access token, API key. Permission: `sandbox.exec`.
      */

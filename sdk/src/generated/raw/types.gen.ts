@@ -682,13 +682,31 @@ export type EndUserUsage = {
 
 export type ExecInSandboxRequest = {
     /**
-     * Command for /bin/sh in /code.
+     * Command for /bin/sh.
      */
     command: string;
     /**
      * Timeout; the command is killed when it expires.
      */
     timeoutSeconds?: number;
+    /**
+     * Working directory, by default /code. A relative path is relative to /code.
+     */
+    cwd?: string;
+    /**
+     * Environment variables, in addition to those of every command; at most 256 with together 65536 characters.
+     */
+    env?: {
+        [key: string]: string;
+    };
+    /**
+     * User that runs the command, by default the user of the sandbox; root for all permissions.
+     */
+    user?: string;
+    /**
+     * Standard input of the command, by default empty.
+     */
+    stdin?: string;
 };
 
 /**
@@ -2226,7 +2244,7 @@ export type ErrorEnvelope = {
 /**
  * Codes of errors. Further ones will come.
  */
-export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'plan_not_for_sale' | 'signature_invalid' | 'unauthenticated' | 'no_active_plan' | 'billing_not_configured' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'reauthentication_required' | 'sso_required' | 'permission_denied' | 'origin_not_allowed' | 'port_forbidden' | 'route_not_found' | 'host_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'agent_not_found' | 'agent_session_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'sign_in_not_found' | 'invitation_not_found' | 'domain_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'org_limit' | 'project_limit' | 'api_key_limit' | 'agent_token_limit' | 'domain_limit' | 'domain_not_verified' | 'domain_taken' | 'domain_needed' | 'preview_link_limit' | 'machine_hour_limit' | 'plan_already_bought' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'idempotency_key_conflict' | 'agent_turn_active' | 'agent_turn_not_active' | 'agent_bridge_stopped' | 'agent_process_alive' | 'agent_conversation_missing' | 'agent_not_signed_in' | 'agent_not_installed' | 'agent_not_supported' | 'agent_session_limit' | 'agent_prompt_not_pending' | 'agent_operation_unsupported' | 'metrics_history_unsupported' | 'request_key_conflict' | 'session_retry_upgrade_required' | 'guest_disk_full' | 'file_system_error' | 'file_changed' | 'file_exists' | 'folder_not_empty' | 'upload_stalled' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'too_much_in_flight' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'agent_bridge_not_ready' | 'message_delivery_uncertain' | 'payment_provider_unavailable' | 'shutting_down' | 'preview_link_required' | 'preview_link_invalid' | 'preview_cross_origin' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
+export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'plan_not_for_sale' | 'signature_invalid' | 'unauthenticated' | 'no_active_plan' | 'billing_not_configured' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'reauthentication_required' | 'sso_required' | 'permission_denied' | 'origin_not_allowed' | 'port_forbidden' | 'route_not_found' | 'host_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'agent_not_found' | 'agent_session_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'sign_in_not_found' | 'invitation_not_found' | 'domain_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'org_limit' | 'project_limit' | 'api_key_limit' | 'agent_token_limit' | 'domain_limit' | 'domain_not_verified' | 'domain_taken' | 'domain_needed' | 'preview_link_limit' | 'machine_hour_limit' | 'plan_already_bought' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'idempotency_key_conflict' | 'agent_turn_active' | 'agent_turn_not_active' | 'agent_bridge_stopped' | 'agent_process_alive' | 'agent_conversation_missing' | 'agent_not_signed_in' | 'agent_not_installed' | 'agent_not_supported' | 'exec_options_unsupported' | 'agent_session_limit' | 'agent_prompt_not_pending' | 'agent_operation_unsupported' | 'metrics_history_unsupported' | 'request_key_conflict' | 'session_retry_upgrade_required' | 'guest_disk_full' | 'file_system_error' | 'file_changed' | 'file_exists' | 'folder_not_empty' | 'upload_stalled' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'too_much_in_flight' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'agent_bridge_not_ready' | 'message_delivery_uncertain' | 'payment_provider_unavailable' | 'shutting_down' | 'preview_link_required' | 'preview_link_invalid' | 'preview_cross_origin' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
 
 export type CreateProjectRequestWritable = {
     /**
