@@ -54,7 +54,7 @@ test('a sandbox is created, runs commands as user berth in /code, and is destroy
   assert.ok(!(await listSandboxes(berth)).some((other) => other.id === sandbox.id));
   const refused = errorOf(await call(berth, 'POST', `/v1/sandboxes/${sandbox.id}/exec`, { command: 'true' }), 409);
   assert.equal(refused.code, 'sandbox_state_conflict');
-  assert.match(refused.message, /deleted.*(running|ready)/);
+  assert.match(refused.message, /deleted.*Create another sandbox/);
 });
 
 test('a sandbox with the egress policy none reaches and resolves nothing, and the feed says so', async () => {
