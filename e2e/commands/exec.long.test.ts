@@ -137,7 +137,7 @@ test('out-of-range values are refused by name', async () => {
   }
 
   assert.match(errorOf(await call(berth, 'POST', path, {}), 400).message, /command/);
-  assert.match(errorOf(await call(berth, 'POST', path, { command: 'true', cwd: '/' }), 400).message, /cwd/);
+  assert.match(errorOf(await call(berth, 'POST', path, { command: 'true', directory: '/' }), 400).message, /directory/);
 });
 
 async function until(condition: () => Promise<boolean>, what: string): Promise<void> {
