@@ -6,7 +6,7 @@ import { StreamReader } from '../processes/stream-files.ts';
 import { AttachedProgram } from './attached.ts';
 import { CommandRefused, type Launched, type Launcher } from './launcher.ts';
 import { killGroup } from './process-groups.ts';
-import { KILLED, RunningCommand } from './running.ts';
+import { ANY_LENGTH, KILLED, RunningCommand } from './running.ts';
 import type { PosixSessions } from './sessions.ts';
 import { Tail } from './tail.ts';
 
@@ -51,10 +51,10 @@ export class Commands {
       keeper.listen(launched.id, {
         grown: () => undefined,
         taken: () => undefined,
-        ended: (end) => running.end(end),
+        ended: (end, lengths) => running.end(end, lengths),
         lost: () => {
           killGroup(launched.pid);
-          running.end(KILLED);
+          running.end(KILLED, ANY_LENGTH);
         },
       });
       this.#watch(running, running.result, launched);

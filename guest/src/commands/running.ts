@@ -11,6 +11,8 @@ const GONE_DEADLINE_MS = 5_000;
 /** Text of an output, and whether it was cut. */
 type OutputText = { text: string; truncated: boolean };
 
+const EMPTY: OutputText = { text: '', truncated: false };
+
 interface RunningParts {
   kill(): void;
   output(stream: 'stdout' | 'stderr'): OutputText;
@@ -35,16 +37,18 @@ export class RunningCommand {
   kill(): void {
     if (this.#ended || this.#goneTimer !== undefined) return;
 
-    this.#goneTimer = setTimeout(() => this.end(KILLED), GONE_DEADLINE_MS);
+    this.#goneTimer = setTimeout(() => this.end(KILLED, ANY_LENGTH), GONE_DEADLINE_MS);
     this.#parts.kill();
   }
 
-  end({ code, signal, timedOut }: ProcessEnd): void {
+  /** `lengths` of its outputs, in bytes: an empty one is not looked for. */
+  end({ code, signal, timedOut }: ProcessEnd, [out, err]: readonly number[]): void {
     if (this.#ended) return;
 
     this.#ended = true;
     clearTimeout(this.#goneTimer);
-    const [stdout, stderr] = [this.#parts.output('stdout'), this.#parts.output('stderr')];
+    const stdout = out === 0 ? EMPTY : this.#parts.output('stdout');
+    const stderr = err === 0 ? EMPTY : this.#parts.output('stderr');
     // A shell that exited just as its timeout expired has not timed out.
     const isLate = timedOut && signal === KILLED.signal;
     this.#resolve({
@@ -57,5 +61,7 @@ export class RunningCommand {
   }
 }
 
+/** Lengths of outputs that nobody knows. */
+export const ANY_LENGTH: readonly number[] = [Infinity, Infinity];
 /** The end of a command of which nobody knows how it ended. */
 export const KILLED: ProcessEnd = { code: 0, signal: constants.signals.SIGKILL, timedOut: false };

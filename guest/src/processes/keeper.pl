@@ -21,8 +21,8 @@
 #   to the daemon:
 #     started ID PID       or: failed ID STAGE ERRNO
 #     taken ID BYTES       all input up to there is written; `shut ID`: nobody reads it
-#     grown ID STREAM LENGTH   and `closed ID STREAM LENGTH` when no writer is left
-#     ended ID CODE SIGNAL TIMED_OUT
+#     grown ID STREAM LENGTH   or `closed ID STREAM LENGTH`: no writer is left
+#     ended ID CODE SIGNAL TIMED_OUT LENGTH LENGTH   of stdout and stderr, or of the output
 #     kept ID PID CODE SIGNAL TIMED_OUT    the last three are empty while it runs
 #
 # SETTINGS are words NAME=NUMBER: `tty`, `rows`, `columns`, `uid`, `gid`, `groups` (with commas),
@@ -287,7 +287,8 @@ sub receive {
     if (!$got) {
       close $stream->{handle} if !$process->{tty};
       $stream->{handle} = undef;
-      say_daemon('closed', $process->{id}, $stream->{name}, $stream->{length});
+      say_daemon('closed', $process->{id}, $stream->{name}, $stream->{length}) if defined $stream->{wanted};
+      $stream->{wanted} = undef;
       close_ended($process);
       return 0;
     }
@@ -353,7 +354,8 @@ sub conclude {
   $process->{is_told} = 1;
   shut($process, 1);
   record($process) if $process->{record};
-  say_daemon('ended', $process->{id}, @{ $process->{end} });
+  my @lengths = map { defined $_ ? $_->{length} : () } @{ $process->{streams} }{ 'stdout', 'stderr', 'output' };
+  say_daemon('ended', $process->{id}, @{ $process->{end} }, @lengths);
   close_ended($process);
 }
 

@@ -20,7 +20,8 @@ interface ProcessEvents {
   grown(stream: StreamName, length: number, isClosed: boolean): void;
   /** All input is written, in total so many bytes; null: nobody reads it any more. */
   taken(bytes: number | null): void;
-  ended(end: ProcessEnd): void;
+  /** `lengths`, in bytes: of stdout and stderr, or of the output of a terminal. */
+  ended(end: ProcessEnd, lengths: readonly number[]): void;
   /** The keeper is gone: nobody knows how the process ended. */
   lost(): void;
 }
@@ -247,7 +248,7 @@ export class Keeper {
       case 'closed':
         return this.#say(id, (events) => events.grown(words[0] as StreamName, Number(words[1]), verb === 'closed'));
       case 'ended':
-        return this.#say(id, (events) => events.ended(endOf(words)));
+        return this.#say(id, (events) => events.ended(endOf(words), words.slice(3).map(Number)));
       case 'kept':
         return void this.#kept.push({ id, pid: Number(words[0]), end: words[1] === '' ? null : endOf(words.slice(1)) });
       case 'listed':
