@@ -45,6 +45,8 @@ my ($LITTLE, $SOME) = (65536, 262144);
 my $DRAIN = 1048576;
 # Seconds until bytes are written again that the disk had no room for.
 my $RETRY = 0.2;
+# Seconds without work until the next process is forked, while programs run and while none does.
+my ($PAUSE, $SHORT_PAUSE) = (0.05, 0.001);
 # F_SETPIPE_SZ
 my $SET_PIPE_SIZE = 1031;
 # TIOCSPTLCK, TIOCGPTN, TIOCSWINSZ, TIOCSCTTY, TIOCGPGRP, TIOCSIG
@@ -82,6 +84,8 @@ score(-900);
 my ($daemon, $received, $sending) = (undef, '', '');
 my %kept;
 my $discarded = 0;
+# The process that becomes the next program, and the variables of the last one.
+my ($next, $used, @variables) = (undef, '');
 my $give_up_at = now() + 10;
 print STDOUT "ready\n";
 close STDOUT;
@@ -117,21 +121,9 @@ sub terminal {
   $modes->getattr(fileno $slave) or die "terminal\n";
   $modes->setiflag($modes->getiflag | 0x4000);
   $modes->setattr(fileno($slave), POSIX::TCSANOW) or die "terminal\n";
-  return ($master, $slave);
+  return ($master, $slave, $name);
 }
 
-# A pipe that the process's user may reopen, as /dev/stderr for example.
-sub pipe_of {
-  my ($settings) = @_;
-  pipe(my $reader, my $writer) or die "pipe\n";
-  chown $settings->{uid}, $settings->{gid}, $reader if $is_root;
-  fcntl($reader, $SET_PIPE_SIZE, $SOME);
-  return ($reader, $writer);
-}
-
-# Here rather than in the forked process, which copies each page that it writes to. Most processes
-# have the same variables.
-my $used = '';
 sub use_variables {
   my $all = join "\0", @_;
   return if $all eq $used;
@@ -139,76 +131,109 @@ sub use_variables {
   $used = $all;
 }
 
-# In the forked process. Writes stage and errno to $failed when the program cannot run.
-sub become {
-  my ($settings, $cwd, $arguments, $ends, $failed) = @_;
-  my $stage = 'session';
-  eval {
-    $SIG{$_} = 'DEFAULT' for 'PIPE', 'HUP', 'CHLD';
-    umask 0022;
-    POSIX::setsid() or die;
-    if ($settings->{tty}) { ioctl($ends->[0], $control, 0) or die; }
-    POSIX::dup2(fileno($ends->[$_]), $_) // die for 0 .. $#$ends;
-    $stage = 'user';
-    if ($is_root) {
-      my $groups = join ' ', $settings->{gid}, split /,/, $settings->{groups};
-      $! = 0;
-      $) = $groups;
-      die if $!;
-      POSIX::setgid($settings->{gid}) or die;
-      POSIX::setuid($settings->{uid}) or die;
-    }
-    $stage = 'cwd';
-    chdir $cwd or die;
-    $stage = 'program';
-    no warnings;
-    my ($program, @words) = @$arguments;
-    exec { $program } @words;
-  };
+# Forks the process that will become the next program. Forking takes longer than all else of a start,
+# so this is done while there is nothing to do. It has the variables of the last program, since most
+# programs have the same.
+sub prepare {
+  return if defined $next;
+  my @pairs = map { pipe(my $reader, my $writer) or die "pipe\n"; [$reader, $writer] } 0 .. 4;
+  my ($orders, $faults, $in, $out, $err) = @pairs;
+  fcntl($_->[0], $SET_PIPE_SIZE, $SOME) for $out, $err;
+  use_variables(@variables);
+  score(0);
+  my $pid = fork;
+  wait_for_program($orders->[0], $faults->[1], $in->[0], $out->[1], $err->[1]) if defined $pid && $pid == 0;
+  score(-900);
+  die "fork\n" if !defined $pid;
+  $next = { pid => $pid, order => $orders->[1], fault => $faults->[0], mine => [$in->[1], $out->[0], $err->[0]] };
+}
+
+# In the forked process: becomes the program that it is told, or exits with the keeper.
+sub wait_for_program {
+  my ($orders, $failed, @ends) = @_;
+  my %own = map { fileno($_) => 1 } $orders, $failed, @ends;
+  # 3 is taken: the number of the script, which must not be one that closes with the exec.
+  if (opendir(my $folder, '/proc/self/fd')) {
+    my @others = grep { /^\d+$/ && $_ > 3 && !$own{$_} } readdir $folder;
+    closedir $folder;
+    POSIX::close($_) for @others;
+  }
+  my $order = '';
+  while (length $order < 4 || length $order < 4 + unpack 'N', $order) {
+    sysread($orders, $order, $SOME, length $order) or POSIX::_exit(0);
+  }
+  my ($folder, $words, $cwd, $count, @rest) = split /\0/, substr($order, 4), -1;
+  my %settings = map { /^(\w+)=(.*)$/ } split / /, $words;
+  use_variables(splice @rest, 0, $count);
+  my $stage = eval { become(\%settings, $folder, $cwd, \@rest, \@ends) } // 'pipe';
   syswrite($failed, "$stage\0" . ($! + 0));
   POSIX::_exit(127);
+}
+
+# Returns the step at which it failed.
+sub become {
+  my ($settings, $folder, $cwd, $arguments, $ends) = @_;
+  $SIG{$_} = 'DEFAULT' for 'PIPE', 'HUP', 'CHLD';
+  umask 0022;
+  POSIX::setsid() or return 'session';
+  if (defined $settings->{terminal}) {
+    sysopen(my $terminal, $settings->{terminal}, POSIX::O_RDWR) or return 'terminal';
+    ioctl($terminal, $control, 0) or return 'terminal';
+    $ends = [($terminal) x 3];
+  } elsif (!$settings->{stdin}) {
+    open($ends->[0], '<', '/dev/null') or return 'pipe';
+  }
+  if ($settings->{script}) {
+    sysopen($ends->[3], "$folder/script", POSIX::O_RDONLY) && unlink "$folder/script" or return 'script';
+  }
+  for (0 .. $#$ends) { POSIX::dup2(fileno($ends->[$_]), $_) // return 'pipe'; }
+  if ($is_root) {
+    $! = 0;
+    $) = join ' ', $settings->{gid}, split /,/, $settings->{groups};
+    return 'user' if $!;
+    POSIX::setgid($settings->{gid}) or return 'user';
+    POSIX::setuid($settings->{uid}) or return 'user';
+  }
+  chdir $cwd or return 'cwd';
+  no warnings;
+  my ($program, @words) = @$arguments;
+  exec { $program } @words;
+  return 'program';
 }
 
 sub start {
   my ($id, $folder, $words, $cwd, $count, @rest) = @_;
   my %settings = map { /^(\w+)=(.*)$/ } split / /, $words;
-  my @variables = splice @rest, 0, $count;
-  my (@ends, @mine);
+  my @mine;
   my $pid = eval {
     die "known\n" if exists $kept{$id};
+    prepare();
+    my $process = $next;
+    $next = undef;
+    @variables = @rest[0 .. $count - 1];
+    my $slave;
     if ($settings{tty}) {
-      my ($master, $slave) = terminal(\%settings);
-      @ends = ($slave) x 3;
-      @mine = ($master, $master);
+      ($mine[0], $slave, my $name) = terminal(\%settings);
+      $mine[1] = $mine[0];
+      $words .= " terminal=$name";
     } else {
-      my ($stdin, $input);
-      if ($settings{stdin}) { ($stdin, $input) = pipe_of(\%settings); }
-      else { open($stdin, '<', '/dev/null') or die "pipe\n"; }
-      my ($stdout, $out) = pipe_of(\%settings);
-      my ($stderr, $err) = pipe_of(\%settings);
-      @ends = ($stdin, $out, $err);
-      @mine = ($input, $stdout, $stderr);
+      @mine = @{ $process->{mine} };
+      # So that its user may reopen them, as /dev/stderr for example.
+      if ($is_root) { chown $settings{uid}, $settings{gid}, $_ for @mine; }
+      $mine[0] = undef if !$settings{stdin};
     }
-    if ($settings{script}) {
-      sysopen(my $script, "$folder/script", POSIX::O_RDONLY) && unlink "$folder/script" or die "script\n";
-      push @ends, $script;
-    }
-    pipe(my $fault, my $failed) or die "pipe\n";
-    use_variables(@variables);
-    score(0);
-    my $pid = fork;
-    become(\%settings, $cwd, \@rest, \@ends, $failed) if defined $pid && $pid == 0;
-    score(-900);
-    die "fork\n" if !defined $pid;
-    close $failed;
+    delete $process->{mine};
+    my $order = join "\0", $folder, $words, $cwd, $count, @rest;
+    $order = pack('N', length $order) . $order;
+    while ($order ne '') { substr($order, 0, syswrite($process->{order}, $order) // die("fork\n"), ''); }
     # Ends with the exec, which closes the pipe.
-    my $got = sysread($fault, my $stage, 256);
+    my $got = sysread($process->{fault}, my $stage, 256);
     if ($got) {
-      waitpid $pid, 0;
+      waitpid $process->{pid}, 0;
       ($stage, $!) = split /\0/, $stage;
       die "$stage\n";
     }
-    $pid;
+    $process->{pid};
   };
   if (!defined $pid) {
     my $errno = $! + 0;
@@ -337,6 +362,7 @@ sub reap {
   while ((my $pid = waitpid(-1, POSIX::WNOHANG)) > 0) {
     my $status = $?;
     my ($process) = grep { $_->{pid} == $pid && !defined $_->{end} } values %kept;
+    $next = undef if defined $next && $next->{pid} == $pid;
     next if !defined $process;
     $process->{end} = [$status >> 8, $status & 127, $process->{timed_out} ? 1 : 0];
     conclude($process);
@@ -486,7 +512,13 @@ while (1) {
       }
     }
   }
-  next if select($read, $write, undef, $wait) < 0;
+  if (!defined $next) {
+    my $pause = (grep { !defined $_->{end} } values %kept) ? $PAUSE : $SHORT_PAUSE;
+    $wait = $pause if $pause < $wait;
+  }
+  my $count = select($read, $write, undef, $wait);
+  eval { prepare() } if $count == 0;
+  next if $count <= 0;
   sysread $woken, my $nothing, 256 if vec($read, fileno $woken, 1);
   for my $process (values %kept) {
     feed($process) if defined $process->{input} && vec($write, fileno $process->{input}, 1);
