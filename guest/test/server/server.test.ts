@@ -55,7 +55,7 @@ test('unknown routes and methods are named in the refusal, with the known ones',
   ] as const) {
     const answer = await daemon.call(method, path);
     assert.equal(answer.status, 404);
-    assert.match(answer.text, /POST \/exec, GET \/health, POST \/identity/);
+    assert.match(answer.text, /POST \/exec, POST \/run, GET \/health, POST \/identity/);
   }
 });
 
