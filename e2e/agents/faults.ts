@@ -2,6 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { act, exec, sleepSandbox, waitForStatus } from '../world/client.ts';
 import type { SmallDisk } from '../chaos/disturbances/small-disk.ts';
+import { GUEST_DAEMON } from '../world/guest-daemon.ts';
 import { processesOfInstance, processesOfVm } from '../world/leftovers.ts';
 import { PARTS, type PartName, type Parts } from '../world/parts.ts';
 import { until } from '../../os/test/until.ts';
@@ -85,13 +86,13 @@ async function sudoIn(conversation: Conversation): Promise<string> {
   return (await conversation.run('sudo -n true 2>/dev/null && echo sudo -n || true')).trim();
 }
 
-/** Kills the parent of every command; resolves when another one runs commands. */
+/** Kills the guest daemon; resolves when another one runs commands. */
 async function killGuestDaemon(conversation: Conversation): Promise<void> {
   const { caller, sandboxId } = conversation;
-  const daemon = (await conversation.run('echo $PPID')).trim();
-  await exec(caller, sandboxId, 'sudo -n kill -9 $PPID').catch(() => undefined);
+  const daemon = (await conversation.run(`echo ${GUEST_DAEMON}`)).trim();
+  await exec(caller, sandboxId, `sudo -n kill -9 ${GUEST_DAEMON}`).catch(() => undefined);
   await until('another guest daemon runs commands', async () => {
-    const found = await exec(caller, sandboxId, 'echo $PPID').catch(() => null);
+    const found = await exec(caller, sandboxId, `echo ${GUEST_DAEMON}`).catch(() => null);
     return found !== null && found.exitCode === 0 && found.stdout.trim() !== daemon ? true : null;
   });
 }

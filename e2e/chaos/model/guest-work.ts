@@ -3,6 +3,7 @@
 // their output; knows no statuses.
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import { GUEST_DAEMON } from '../../world/guest-daemon.ts';
 
 const DISK = '/code/chaos';
 const MEMORY = '/dev/shm/chaos';
@@ -90,17 +91,16 @@ export function parseReadBack(stdout: string): ReadBack | null {
 }
 
 /**
- * Stops the guest daemon, the parent of every command, and resumes it after `forMs`. The resuming
+ * Stops the guest daemon, and resumes it after `forMs`. The resuming
  * process runs inside the guest, since no call gets in, and in its own POSIX session, so that it
  * outlives the command.
  */
 export function hangDaemon(forMs: number): string {
   const wake = `(sleep ${(forMs / 1_000).toFixed(1)}; kill -CONT $daemon) >/dev/null 2>&1 &`;
-  return `daemon=$PPID; sudo -n setsid sh -c "${wake} kill -STOP $daemon"`;
+  return `daemon=${GUEST_DAEMON}; sudo -n setsid sh -c "${wake} kill -STOP $daemon"`;
 }
 
-/** Kills the guest daemon, the parent of every command. */
-export const KILL_DAEMON = 'sudo -n kill -9 $PPID';
+export const KILL_DAEMON = `sudo -n kill -9 ${GUEST_DAEMON}`;
 
 /** Kills the bridge or the agent of a session, in a VM or on the driver without VMs. */
 export function killOwner(sessionId: string, owner: 'bridge' | 'agent'): string {
