@@ -9,7 +9,7 @@ import { Agents } from './agents/agents.ts';
 import { Clone } from './clones/clone.ts';
 import { KEEPER_ARGUMENT, runSecretKeeper } from './clones/keeper.ts';
 import { Commands } from './commands/commands.ts';
-import { Launcher } from './commands/launcher.ts';
+import { Launcher } from './keeper/launcher.ts';
 import { readConfig } from './machine/config.ts';
 import { FileAgent } from './files/agent.ts';
 import fileChanges from './files/changes.pl';
@@ -19,8 +19,9 @@ import { IdentityMarker } from './identity/marker.ts';
 import { IdentityStep } from './identity/identity.ts';
 import { KernelCalls } from './machine/kernel-calls.ts';
 import kernelCalls from './machine/kernel-calls.pl';
-import { Keeper } from './processes/keeper.ts';
-import keeperProgram from './processes/keeper.pl';
+import { Keeper } from './keeper/keeper.ts';
+import keeperProgram from './keeper/keeper.pl';
+import { Processes } from './processes/processes.ts';
 import { OomProtection } from './machine/oom-protection.ts';
 import { rehearse } from './rehearsal.ts';
 import { Secret } from './access/secret.ts';
@@ -68,6 +69,8 @@ if (machine !== undefined && secret.state === 'none' && !machine.marker.there) {
   if (fault !== undefined) console.error(fault);
 }
 
+const processes = new Processes(config, launcher);
+await processes.recover();
 const agents = new Agents(config);
 await agents.recover();
 const clone = new Clone(config, gitCredential, protection);
@@ -77,6 +80,7 @@ const handlers = guestHandlers({
   commands,
   clone,
   terminals,
+  processes,
   files,
   agents,
   changeLock: new ChangeLock(),

@@ -16,7 +16,7 @@ test('there are five Perl programs', () => {
     'files/changes.pl',
     'files/program.pl',
     'machine/kernel-calls.pl',
-    'processes/keeper.pl',
+    'keeper/keeper.pl',
   ]);
 });
 

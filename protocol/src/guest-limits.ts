@@ -1,6 +1,7 @@
 // Limits of the guest wire; those of the public API derive from the contract. Imports no package:
 // the guest daemon bundles this file, and zod would cost every VM 12 MB of memory and delay its
 // first command by milliseconds.
+export { PROCESS_LIMITS } from '@berth/contract/route/command-options.ts';
 import { EXEC_LIMITS, FILE_LIMITS, REPO_CREDENTIAL_CHARACTERS } from '@berth/contract/route/limits.ts';
 
 /**
@@ -19,8 +20,27 @@ export const EXEC_OUTPUT_BYTES = EXEC_LIMITS.outputBytes;
 export const EXEC_COMMAND_LENGTH = EXEC_LIMITS.commandCharacters;
 
 /** Reasons why a command is refused, with their HTTP status on the internal wires. */
-export const COMMAND_ERRORS = { command_cwd_invalid: 400, command_user_unknown: 400 } as const;
+export const COMMAND_ERRORS = {
+  command_cwd_invalid: 400,
+  command_user_unknown: 400,
+  command_program_invalid: 400,
+} as const;
 export type CommandErrorCode = keyof typeof COMMAND_ERRORS;
+
+export const PROCESS_ID = /^prc_[a-z2-7]{20,40}$/;
+/**
+ * Refusals of calls of processes, with their HTTP status. `process_over`: it has ended, or reads no
+ * input. `process_input_gap`: the offset is beyond the input so far.
+ */
+export const PROCESS_ERRORS = {
+  process_not_found: 404,
+  process_over: 409,
+  process_input_gap: 409,
+  process_input_full: 409,
+  process_has_no_terminal: 409,
+  process_limit: 429,
+} as const;
+export type ProcessErrorCode = keyof typeof PROCESS_ERRORS;
 
 /** Limit of a repository URL, and of a branch name, in UTF-16 code units. */
 export const CLONE_URL_LENGTH = 4_096;
@@ -88,3 +108,6 @@ export const FILE_ERRORS = {
   guest_disk_full: 507,
 } as const;
 export type FileErrorCode = keyof typeof FILE_ERRORS;
+
+/** Exit code of a command or process that its timeout killed. */
+export const TIMED_OUT_EXIT_CODE = 124;

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { AGENT_ERRORS } from './agent-errors.ts';
 import { egressDenied, egressPolicy } from './egress.ts';
 import { errnoName, FILE_ERRORS } from './files.ts';
-import { COMMAND_ERRORS } from './guest-limits.ts';
+import { COMMAND_ERRORS, PROCESS_ERRORS } from './guest-limits.ts';
 
 /** A VM's id on its host is the sandbox's id. */
 export const vmId = z.string().regex(/^sbx_[a-z2-7]{20,40}$/);
@@ -134,14 +134,15 @@ export type VmView = z.infer<typeof vmView>;
  * removed.
  * - `guest_unreachable`: the guest did not respond, or violated its protocol.
  * - `superseded`: a newer call took precedence.
- * - `exec_options_unsupported`: the guest daemon is of an earlier release.
+ * - `exec_options_unsupported`, `processes_unsupported`: the guest daemon is of an earlier release.
  * - `too_many_streams`: limit of open streams of the VM or its host.
- * Others: see their calls, `COMMAND_ERRORS`, `FILE_ERRORS` and `AGENT_ERRORS`.
+ * Others: see their calls, `COMMAND_ERRORS`, `PROCESS_ERRORS`, `FILE_ERRORS` and `AGENT_ERRORS`.
  */
 export const HOST_ERRORS = {
   ...AGENT_ERRORS,
   ...FILE_ERRORS,
   ...COMMAND_ERRORS,
+  ...PROCESS_ERRORS,
   invalid_request: 400,
   unauthorized: 401,
   port_forbidden: 403,
@@ -152,6 +153,7 @@ export const HOST_ERRORS = {
   vm_not_running: 409,
   superseded: 409,
   exec_options_unsupported: 409,
+  processes_unsupported: 409,
   nothing_to_wake: 409,
   too_many_streams: 429,
   create_failed: 500,

@@ -1,6 +1,6 @@
 // Starts an agent's program as the sandbox user, in the session's cgroup and its own POSIX session.
 import { spawn, type ChildProcess } from 'node:child_process';
-import { environmentOf } from '../commands/environment.ts';
+import { environmentOf } from '../keeper/environment.ts';
 import type { OomProtection } from '../machine/oom-protection.ts';
 import type { BridgeConfig } from './config.ts';
 import { programGroup, SESSION_VARIABLE } from './processes.ts';

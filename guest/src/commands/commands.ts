@@ -2,9 +2,9 @@
 // caller. Limits how many run.
 import type { GuestRunRequest } from '@berth/protocol/calls/exec.ts';
 import { EXEC_OUTPUT_BYTES } from '@berth/protocol/guest-limits.ts';
-import { StreamReader } from '../processes/stream-files.ts';
+import { StreamReader } from '../keeper/stream-files.ts';
 import { AttachedProgram } from './attached.ts';
-import { CommandRefused, type Launched, type Launcher } from './launcher.ts';
+import { CommandRefused, type Launched, type Launcher } from '../keeper/launcher.ts';
 import { killGroup } from './process-groups.ts';
 import { ANY_LENGTH, KILLED, RunningCommand } from './running.ts';
 import type { PosixSessions } from './sessions.ts';

@@ -1,10 +1,9 @@
 // A command whose response waits for the exit of its shell, not for the end of its output.
 import { constants } from 'node:os';
+import { TIMED_OUT_EXIT_CODE } from '@berth/protocol/guest-limits.ts';
 import type { GuestExecResult } from '@berth/protocol/calls/exec.ts';
-import type { ProcessEnd } from '../processes/keeper.ts';
+import type { ProcessEnd } from '../keeper/keeper.ts';
 
-/** Exit code of a command that its timeout killed. */
-const TIMED_OUT_EXIT_CODE = 124;
 /** Timeout for a killed shell to exit (uninterruptible call); then the response is sent anyway. */
 const GONE_DEADLINE_MS = 5_000;
 

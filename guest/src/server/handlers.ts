@@ -17,6 +17,8 @@ import { FileRefused, type Files } from '../files/files.ts';
 import { receiveContent, sendContent } from '../files/transfer.ts';
 import type { IdentityStep } from '../identity/identity.ts';
 import type { WakeStep } from '../identity/wake.ts';
+import type { Processes } from '../processes/processes.ts';
+import type { StreamName } from '../keeper/launch.ts';
 import { readMetrics } from '../machine/metrics.ts';
 import { applySize } from '../machine/size.ts';
 import type { ChangeLock } from '../machine/change-lock.ts';
@@ -38,6 +40,7 @@ interface GuestParts {
   commands: Commands;
   clone: Clone;
   terminals: Terminals;
+  processes: Processes;
   files: Files;
   agents: Agents;
   /** Reason why this daemon cannot serve a VM, if already known. */
@@ -57,8 +60,20 @@ type GuestHandlers = {
 };
 
 export function guestHandlers(parts: GuestParts): GuestHandlers {
-  const { secret, identity, wake, changeLock, changesMachine, commands, clone, terminals, files, agents, fault } =
-    parts;
+  const {
+    secret,
+    identity,
+    wake,
+    changeLock,
+    changesMachine,
+    commands,
+    clone,
+    terminals,
+    processes,
+    files,
+    agents,
+    fault,
+  } = parts;
   const run = async (body: GuestRunRequest, signal: AbortSignal): Promise<{ result: Promise<GuestExecResult> }> => {
     const command = await commands.start(body, signal);
     const kill = (): void => command.kill();
@@ -96,6 +111,35 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
       const reached = await changeLock.run('a size', async () => (changesMachine ? applySize(body, signal) : body));
       return { clockUnixMs: Date.now(), ...reached };
     },
+    startProcess: ({ params, body }) => processes.start(params.processId, body),
+    listProcesses: async () => ({ processes: processes.list() }),
+    getProcess: async ({ params, query: { waitMs = 0 }, signal }) => {
+      const process = processes.find(params.processId);
+      await process.ended(waitMs, signal);
+      return { process: process.view };
+    },
+    readProcessOutput: async ({ params, query: { waitMs = 0, tail, ...offsets }, signal }) => {
+      const process = processes.find(params.processId);
+      const starts = process.startsOf(streamsIn(offsets), tail);
+      const { pieces, closed } = await process.read(starts, waitMs, signal);
+      const encoded = pieces.map(({ bytes, ...piece }) => ({ ...piece, base64: bytes.toString('base64') }));
+      return { process: process.view, starts: Object.fromEntries(starts), pieces: encoded, closed };
+    },
+    writeProcessInput: async ({ params, body: { offset, base64, end }, signal }) => {
+      const process = processes.find(params.processId);
+      return { offset: await process.write(offset, Buffer.from(base64, 'base64'), end, signal) };
+    },
+    signalProcess: async ({ params, body }) => {
+      const process = processes.find(params.processId);
+      process.signal(body.signal);
+      return { process: process.view };
+    },
+    resizeProcess: async ({ params, body }) => {
+      const process = processes.find(params.processId);
+      process.resize({ rows: body.rows, columns: body.cols });
+      return { process: process.view };
+    },
+    removeProcess: async ({ params }) => ({ isRemoved: processes.remove(params.processId) }),
     metrics: async () => readMetrics(),
     clone: async ({ body, signal }) => ({ result: clone.run(body, signal) }),
     cloneKey: async () => ({ key: await clone.key() }),
@@ -165,4 +209,12 @@ function bounded(path: string): string {
     throw new FileRefused('file_path_invalid', `path has more than ${FILE_PATH_BYTES} bytes`);
 
   return path;
+}
+
+function streamsIn(offsets: { readonly [stream in StreamName]?: number | undefined }): Map<StreamName, number> {
+  return new Map(
+    Object.entries(offsets).flatMap(([stream, offset]) =>
+      offset === undefined ? [] : [[stream as StreamName, offset] as const],
+    ),
+  );
 }

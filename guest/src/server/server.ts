@@ -8,9 +8,10 @@ import { messageOf } from '@berth/os/errors.ts';
 import { AgentRefused } from '../bridge/refusal.ts';
 import { Refused, refuseIncomplete, unauthorized } from '../access/refused.ts';
 import type { Secret } from '../access/secret.ts';
-import { CommandRefused } from '../commands/launcher.ts';
+import { CommandRefused } from '../keeper/launcher.ts';
 import { NothingListens, ConnectionRefused } from '../connections/loopback.ts';
 import { FileRefused } from '../files/files.ts';
+import { ProcessRefused } from '../processes/refused.ts';
 import { ChangeInProgress } from '../machine/change-lock.ts';
 import { BodyRefused, checkValue } from '../access/checks.ts';
 
@@ -80,7 +81,7 @@ function refusalOf(error: unknown, request: IncomingMessage): { status: number; 
 function knownOf(error: unknown): { status: number; code?: string | undefined; errno?: string | undefined } {
   if (error instanceof FileRefused || error instanceof Refused || error instanceof CommandRefused) return error;
 
-  if (error instanceof AgentRefused) return error;
+  if (error instanceof AgentRefused || error instanceof ProcessRefused) return error;
 
   if (error instanceof BodyRefused) return { status: 400, code: error.code };
 

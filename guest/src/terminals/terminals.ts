@@ -3,7 +3,7 @@
 import type { TerminalAsked } from '@berth/protocol/calls/connections.ts';
 import { Refused } from '../access/refused.ts';
 import { AttachedProgram } from '../commands/attached.ts';
-import type { Launcher } from '../commands/launcher.ts';
+import type { Launcher } from '../keeper/launcher.ts';
 import type { Program } from '../commands/program.ts';
 import type { PosixSessions } from '../commands/sessions.ts';
 

@@ -23,7 +23,7 @@
 #     taken ID BYTES       all input up to there is written; `shut ID`: nobody reads it
 #     grown ID STREAM LENGTH   or `closed ID STREAM LENGTH`: no writer is left
 #     ended ID CODE SIGNAL TIMED_OUT LENGTH LENGTH   of stdout and stderr, or of the output
-#     kept ID PID CODE SIGNAL TIMED_OUT    the last three are empty while it runs
+#     kept ID PID INPUT CODE SIGNAL TIMED_OUT    the last three are empty while it runs; INPUT: bytes
 #
 # SETTINGS are words NAME=NUMBER: `tty`, `rows`, `columns`, `uid`, `gid`, `groups` (with commas),
 # `keep` (bytes of each stream that stay readable), `hold` (1: the process waits for its reader
@@ -442,12 +442,14 @@ sub obey {
   my ($verb, $rest) = split /\0/, $_[0], 2;
   return start(split /\0/, $rest, -1) if $verb eq 'start';
   if ($verb eq 'list') {
-    say_daemon('kept', $_->{id}, $_->{pid}, defined $_->{end} ? @{ $_->{end} } : ('', '', ''))
+    say_daemon('kept', $_->{id}, $_->{pid}, $_->{taken} + length $_->{pending}, defined $_->{end} ? @{ $_->{end} } : ('', '', ''))
       for grep { !$_->{discards} } values %kept;
     return say_daemon('listed');
   }
   my ($id, $argument) = split /\0/, $rest, 2;
   my $process = $kept{$id};
+  # It was forgotten with its last stream.
+  if ($verb eq 'watch' && !defined $process) { return say_daemon('closed', $id, split /\0/, $argument); }
   return if !defined $process;
   if ($verb eq 'input') { $process->{pending} .= $argument if defined $process->{input} && !$process->{ends_input}; }
   elsif ($verb eq 'end-input') { $process->{ends_input} = 1; feed($process) if defined $process->{input}; }

@@ -7,8 +7,8 @@ import { messageOf } from '@berth/os/errors.ts';
 import type { GuestRunRequest } from '@berth/protocol/calls/exec.ts';
 import type { CommandErrorCode } from '@berth/protocol/guest-limits.ts';
 import type { GuestConfig, GuestUser } from '../machine/config.ts';
-import { NotStarted, type Keeper } from '../processes/keeper.ts';
-import type { Launch } from '../processes/launch.ts';
+import { NotStarted, type Keeper } from './keeper.ts';
+import type { Launch } from './launch.ts';
 import { environmentOf } from './environment.ts';
 import { findUser, groupsOf, loginShell } from './users.ts';
 
@@ -34,7 +34,14 @@ export class CommandRefused extends Error {
 
 /** What runs: a command for /bin/sh, or the user's login shell. */
 type Asked = Pick<Launch, 'hasInput' | 'keepBytes' | 'holds'> &
-  Partial<Pick<Launch, 'terminal' | 'limitMs'>> & { command: string | null; options?: CommandOptions };
+  Partial<Pick<Launch, 'terminal' | 'limitMs'>> & {
+    command: string | null;
+    /** Instead of a command. */
+    argv?: readonly string[] | undefined;
+    options?: CommandOptions;
+    /** Where a process that outlives this daemon is stored. */
+    place?: { id: string; folder: string };
+  };
 
 /** Options of a command; see the call `run`. */
 type CommandOptions = Pick<GuestRunRequest, 'cwd' | 'env' | 'user'>;
@@ -65,25 +72,26 @@ export class Launcher {
   }
 
   /** Its events are those of the keeper. Rejects with {@link CommandRefused}. */
-  async start({ command, options = {}, ...asked }: Asked): Promise<Launched> {
-    if ([command, options.cwd, ...(options.env ?? [])].some((text) => text?.includes('\0')))
+  async start({ command, argv, options = {}, place, ...asked }: Asked): Promise<Launched> {
+    if ([command, ...(argv ?? []), options.cwd, ...(options.env ?? [])].some((text) => text?.includes('\0')))
       throw new CommandRefused(400, 'command, cwd or env contains a NUL character, which no program can be given');
 
     const user = this.#userOf(options);
     const cwd = resolve(this.#config.codeFolder, options.cwd ?? '.');
-    const id = `${process.pid}-${(this.#next += 1)}`;
-    const folder = join(this.#folder, id);
+    const id = place?.id ?? `${process.pid}-${(this.#next += 1)}`;
+    const folder = place?.folder ?? join(this.#folder, id);
     try {
-      mkdirSync(folder, { mode: 0o700 });
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
       const env = environmentOf(user, cwd, asked.terminal === undefined ? 'dumb' : 'xterm-256color');
-      const place = { folder, cwd, user: { ...user, groups: groupsOf(user, this.#config.user) }, records: false };
-      const program = command === null ? loginShellOf(user, env) : shellCommand(command, folder, user);
+      const owner = { ...user, groups: groupsOf(user, this.#config.user) };
+      const launch = { folder, cwd, user: owner, records: place !== undefined };
+      const program = programOf({ command, argv }, folder, user, env);
       const variables = { ...env, ...variablesOf(options.env) };
-      const pid = await this.keeper.start(id, { ...asked, ...place, env: variables, ...program });
+      const pid = await this.keeper.start(id, { ...asked, ...launch, env: variables, ...program });
       return { id, pid, folder };
     } catch (error) {
       rmSync(folder, { recursive: true, force: true });
-      throw this.#notStarted(error, options);
+      throw this.#notStarted(error, options, argv !== undefined);
     }
   }
 
@@ -107,13 +115,16 @@ export class Launcher {
     return found;
   }
 
-  #notStarted(error: unknown, { cwd }: CommandOptions): CommandRefused {
+  #notStarted(error: unknown, { cwd }: CommandOptions, namesProgram: boolean): CommandRefused {
     const { codeFolder, user } = this.#config;
     if (cwd !== undefined && error instanceof NotStarted && error.stage === 'cwd')
       return new CommandRefused(400, 'the working directory cannot be entered', { code: 'command_cwd_invalid' });
 
     const code =
       error instanceof NotStarted ? getSystemErrorName(-error.errno) : ((error as { code?: string }).code ?? '');
+    if (namesProgram && ['ENOENT', 'EACCES', 'ENOTDIR', 'ENOEXEC', 'EISDIR', 'ELOOP'].includes(code))
+      return new CommandRefused(400, 'there is no such program', { code: 'command_program_invalid' });
+
     const reasons: Record<string, string> = {
       ENOENT: `/bin/sh or the folder ${codeFolder} is missing`,
       ENOTDIR: `${codeFolder} is not a folder`,
@@ -128,6 +139,16 @@ export class Launcher {
       cause: error,
     });
   }
+}
+
+function programOf(
+  { command, argv }: Pick<Asked, 'command' | 'argv'>,
+  folder: string,
+  user: GuestUser,
+  env: Record<string, string>,
+): ProgramParts {
+  if (argv !== undefined) return { program: argv[0] ?? '', argv, hasScript: false };
+  return command === null ? loginShellOf(user, env) : shellCommand(command, folder, user);
 }
 
 type ProgramParts = Pick<Launch, 'program' | 'argv' | 'hasScript'>;

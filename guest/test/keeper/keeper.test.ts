@@ -5,12 +5,12 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { Keeper, NotStarted, type ProcessEnd } from '../../src/processes/keeper.ts';
-import type { Launch, StreamName } from '../../src/processes/launch.ts';
-import { StreamReader, type Piece } from '../../src/processes/stream-files.ts';
+import { Keeper, NotStarted, type ProcessEnd } from '../../src/keeper/keeper.ts';
+import type { Launch, StreamName } from '../../src/keeper/launch.ts';
+import { StreamReader, type Piece } from '../../src/keeper/stream-files.ts';
 import { untilTrue } from '../../../os/test/until.ts';
 
-const PROGRAM = readFileSync(new URL('../../src/processes/keeper.pl', import.meta.url), 'utf8');
+const PROGRAM = readFileSync(new URL('../../src/keeper/keeper.pl', import.meta.url), 'utf8');
 const KIB = 1_024;
 const isRoot = process.getuid?.() === 0;
 const user = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0, groups: [] };
@@ -256,7 +256,7 @@ test('processes with a record outlive their daemon, others end with it', async (
   await untilTrue('the others are gone', () => !alive(bare.pid) && !alive(inTerminal.pid));
   assert.equal(alive(recorded.pid), true);
   const next = at.daemon();
-  assert.deepEqual(await next.list(), [{ id: 'recorded', pid: recorded.pid, end: null }]);
+  assert.deepEqual(await next.list(), [{ id: 'recorded', pid: recorded.pid, inputBytes: 0, end: null }]);
   const seen = at.listen('recorded');
   next.input('recorded', Buffer.from('after\n'));
   await untilTrue('the end', () => seen.end !== undefined);

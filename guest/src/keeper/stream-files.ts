@@ -1,5 +1,5 @@
 // Reads the streams that the keeper stores: files named by the offset of their first byte.
-import { closeSync, openSync, readdirSync, readSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { nullOn } from '@berth/os/errors.ts';
 import type { StreamName } from './launch.ts';
@@ -60,4 +60,12 @@ export class StreamReader {
     const opened = this.#open?.start ?? -1;
     return starts.slice(Math.max(0, first)).filter((start) => start > opened);
   }
+}
+
+/** Length of a stream: the offset behind its last stored byte. */
+export function endOf(folder: string, stream: StreamName): number {
+  const path = join(folder, stream);
+  const last = (nullOn(['ENOENT'], () => readdirSync(path)) ?? []).toSorted().at(-1);
+  if (last === undefined) return 0;
+  return Number.parseInt(last, 16) + (statSync(join(path, last), { throwIfNoEntry: false })?.size ?? 0);
 }

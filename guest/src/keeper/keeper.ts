@@ -30,6 +30,8 @@ interface ProcessEvents {
 interface KeptProcess {
   id: string;
   pid: number;
+  /** Of its input, so many bytes have arrived. */
+  inputBytes: number;
   end: ProcessEnd | null;
 }
 
@@ -250,7 +252,12 @@ export class Keeper {
       case 'ended':
         return this.#say(id, (events) => events.ended(endOf(words), words.slice(3).map(Number)));
       case 'kept':
-        return void this.#kept.push({ id, pid: Number(words[0]), end: words[1] === '' ? null : endOf(words.slice(1)) });
+        return void this.#kept.push({
+          id,
+          pid: Number(words[0]),
+          inputBytes: Number(words[1]),
+          end: words[2] === '' ? null : endOf(words.slice(2)),
+        });
       case 'listed':
         return this.#listed?.(this.#kept);
     }
