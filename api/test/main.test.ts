@@ -13,7 +13,7 @@ import { promisify } from 'node:util';
 import { openDatabase } from '../src/store/database/database.ts';
 import { startPostgres, type TestPostgres } from './world/database.ts';
 import { StripeServer } from './payment/stripe-server.ts';
-import { startExecFront, type ExecFront } from './world/exec-front.ts';
+import { startExecFront, type ExecFront } from './world/guests/exec-front.ts';
 import { untilTrue } from '../../os/test/until.ts';
 import { HostStandIn } from './world/host-stand-in.ts';
 

@@ -21,6 +21,16 @@ import {
 import { createApiKey, listApiKeys, revokeApiKey } from './access/api-keys.ts';
 import { createCheckout, getSubscription, listPlans } from './billing/billing.ts';
 import { execInSandbox } from './commands/exec.ts';
+import {
+  startProcess,
+  listProcesses,
+  getProcess,
+  readProcessOutput,
+  writeProcessInput,
+  signalProcess,
+  resizeProcess,
+  removeProcess,
+} from './commands/processes.ts';
 import { createFolder, deleteFile, moveFile } from './files/changes.ts';
 import { listFiles, readFile, snapshotFiles, writeFile } from './files/files.ts';
 import { downloadFile, uploadFile } from './files/transfers.ts';
@@ -127,6 +137,14 @@ const ALL = [
   createSandbox,
   getSandbox,
   execInSandbox,
+  startProcess,
+  listProcesses,
+  getProcess,
+  readProcessOutput,
+  writeProcessInput,
+  signalProcess,
+  resizeProcess,
+  removeProcess,
   getSshAccess,
   tunnelToSandbox,
   terminalInSandbox,

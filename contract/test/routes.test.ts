@@ -109,10 +109,13 @@ test('personal agent tokens are accepted exactly by the routes of agent sessions
   );
 });
 
-test('reads write no activity entry; changes and connections do', () => {
+/** As what is typed into a terminal: part of its start. */
+const INPUT = ['writeProcessInput', 'resizeProcess'];
+
+test('reads and input write no activity entry; changes and connections do', () => {
   for (const route of ROUTES) {
     const reads = route.method === 'GET' && route.websocket !== true;
-    assert.equal(route.activity === null, reads, route.name);
+    assert.equal(route.activity === null, reads || INPUT.includes(route.name), route.name);
   }
 });
 
@@ -147,6 +150,10 @@ test('bodies with a complete table in the spec reject unknown fields; others ign
     'updateProjectUsageGuardrails',
     'createSandbox',
     'execInSandbox',
+    'startProcess',
+    'writeProcessInput',
+    'signalProcess',
+    'resizeProcess',
     'createPreview',
     'writeFile',
     'moveFile',

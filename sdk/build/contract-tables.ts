@@ -23,7 +23,11 @@ interface Operation {
 }
 
 /** Contract modules without dependencies, copied unchanged. */
-const COPIED = { 'limits.ts': 'route/limits.ts', 'ssh-key-line.ts': 'sandboxes/ssh-key-line.ts' };
+const COPIED = {
+  'limits.ts': 'route/limits.ts',
+  'command-limits.ts': 'route/command-options.ts',
+  'ssh-key-line.ts': 'sandboxes/ssh-key-line.ts',
+};
 
 /** Module texts by file name. */
 export async function contractModules(): Promise<Record<string, string>> {

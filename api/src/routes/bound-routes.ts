@@ -8,6 +8,7 @@ import { billingRoutes } from './billing/billing.ts';
 import type { BoundRoute } from '../call/bind.ts';
 import { connectionRoutes } from './connections/connections.ts';
 import { execRoutes } from './commands/exec.ts';
+import { processRoutes } from './commands/processes.ts';
 import { fileRoutes } from './files/files.ts';
 import { healthRoutes } from './health.ts';
 import { hostRoutes } from './hosts/hosts.ts';
@@ -48,6 +49,7 @@ export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...sandboxLifecycleRoutes,
   ...renewRoutes,
   ...execRoutes,
+  ...processRoutes,
   ...connectionRoutes,
   ...previewRoutes,
   ...fileRoutes,

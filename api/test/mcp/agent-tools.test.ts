@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { AGENT_TEXT_CHARACTERS } from '@berth/contract/route/limits.ts';
-import type { GuestSession } from '../world/agent-guests.ts';
+import type { GuestSession } from '../world/guests/agent-guests.ts';
 import { startApi, type TestApi } from '../world/api.ts';
-import { ExecRefusal } from '../world/exec-front.ts';
+import { ExecRefusal } from '../world/guests/exec-refusal.ts';
 import { insertMembership } from '../../src/store/people/identity.ts';
 import { makeAgentTokenRow } from '../world/people-rows.ts';
 import { untilTrue } from '../../../os/test/until.ts';

@@ -6,7 +6,7 @@ import { MCP_TOOLS } from '@berth/contract/mcp/tools.ts';
 import { ROLE_PERMISSIONS } from '@berth/contract/route/permissions.ts';
 import { insertMembership } from '../../src/store/people/identity.ts';
 import { makeAgentTokenRow } from '../world/people-rows.ts';
-import { ExecRefusal } from '../world/exec-front.ts';
+import { ExecRefusal } from '../world/guests/exec-refusal.ts';
 import { startApi, type TestApi } from '../world/api.ts';
 import { callTool, listTools, namesOf, postMcp, remaining, type Posted, type PostOptions } from './post.ts';
 

@@ -4,7 +4,7 @@ import { after, before, beforeEach, test } from 'node:test';
 import { argumentsOf } from '@berth/contract/mcp/arguments.ts';
 import { MCP_BODY_BYTES, MCP_STRUCTURE_BYTES } from '@berth/contract/mcp/endpoint.ts';
 import { MCP_TOOLS, type McpTool } from '@berth/contract/mcp/tools.ts';
-import type { GuestSession } from '../world/agent-guests.ts';
+import type { GuestSession } from '../world/guests/agent-guests.ts';
 import { startApi, type TestApi } from '../world/api.ts';
 import { makePerson } from '../world/people-rows.ts';
 import { untilTrue } from '../../../os/test/until.ts';

@@ -11,7 +11,7 @@ import { transitionSandbox } from '../../src/services/sandboxes/transition.ts';
 import { newId } from '../../src/store/database/ids.ts';
 import { insertProject } from '../../src/store/orgs/projects.ts';
 import { lockSandbox } from '../../src/store/sandboxes/sandboxes.ts';
-import { ExecRefusal } from '../world/exec-front.ts';
+import { ExecRefusal } from '../world/guests/exec-refusal.ts';
 import { SETTINGS } from '../world/settings.ts';
 import { untilTrue } from '../../../os/test/until.ts';
 import { startPreview, type Answer, type RequestOptions, type PreviewWorld } from './world.ts';

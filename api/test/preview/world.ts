@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream';
 import { splice } from '@berth/protocol/splice.ts';
 import { WebSocket, WebSocketServer } from 'ws';
 import { startApi, type TestApi, type TestApiOptions } from '../world/api.ts';
-import { ExecRefusal } from '../world/exec-front.ts';
+import { ExecRefusal } from '../world/guests/exec-refusal.ts';
 
 export interface Answer {
   status: number;

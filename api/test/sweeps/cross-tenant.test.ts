@@ -134,8 +134,11 @@ function groupsOf(route: Route): Group[] {
       first === 'sandboxId' || first === 'sessionId',
       `${route.path} names a thing that this test does not know`,
     );
-    // Access to the sandbox is checked before the look-up of the preview link.
-    const below = route.path.includes('{previewId}') ? { previewId: newId('previewLink') } : {};
+    // Access to the sandbox is checked before the look-up of its preview link or process.
+    const below = {
+      ...(route.path.includes('{previewId}') ? { previewId: newId('previewLink') } : {}),
+      ...(route.path.includes('{processId}') ? { processId: newId('process') } : {}),
+    };
     return [
       {
         what: 'foreign',

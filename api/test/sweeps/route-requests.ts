@@ -15,7 +15,7 @@ import { insertPreviewLink } from '../../src/store/previews/links.ts';
 import { insertProject } from '../../src/store/orgs/projects.ts';
 import type { NewSandbox } from '../../src/store/database/schema.ts';
 import { signInAs, type CallOptions, type TestApi, type TestOrg } from '../world/api.ts';
-import type { GuestSession } from '../world/agent-guests.ts';
+import type { GuestSession } from '../world/guests/agent-guests.ts';
 import { SOLD_PLAN } from '../world/payments-stand-in.ts';
 import {
   makeDomainRow,
@@ -154,6 +154,17 @@ const withPrompt = (guest: GuestSession): void => {
   guest.ask();
 };
 
+/** A process in a terminal. */
+const onProcess = async (setting: Setting): Promise<{ params: { sandboxId: string; processId: string } }> => {
+  const { sandboxId } = (await onReady(setting)).params;
+  const processId = newId('process');
+  const asked = { command: 'true', terminal: { rows: 24, cols: 80 }, stdin: true, name: null, limitSeconds: null };
+  const body = { ...asked, outputBytes: 65_536, digest: '0'.repeat(64) };
+  const call = { vmId: sandboxId, method: 'PUT', processId, verb: '', query: new URLSearchParams(), body };
+  await setting.api.front.processes.answer(call, AbortSignal.timeout(60_000));
+  return { params: { sandboxId, processId } };
+};
+
 const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   getHealth: nothing,
   getService: nothing,
@@ -285,6 +296,14 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   createSandbox: (setting) => ({ ...inOrg(setting), body: { agent: 'agent_one', projectId: setting.org.projectId } }),
   getSandbox: onReady,
   execInSandbox: async (setting) => ({ ...(await onReady(setting)), body: { command: 'true' } }),
+  startProcess: async (setting) => ({ ...(await onReady(setting)), body: { command: 'true' } }),
+  listProcesses: onReady,
+  getProcess: onProcess,
+  readProcessOutput: onProcess,
+  writeProcessInput: async (setting) => ({ ...(await onProcess(setting)), body: { data: 'swept' } }),
+  signalProcess: async (setting) => ({ ...(await onProcess(setting)), body: {} }),
+  resizeProcess: async (setting) => ({ ...(await onProcess(setting)), body: { cols: 80, rows: 24 } }),
+  removeProcess: onProcess,
   getSshAccess: onReady,
   tunnelToSandbox: onReady,
   terminalInSandbox: onReady,

@@ -42,9 +42,9 @@ import { SecretsScan } from './secrets-scan.ts';
 import { SETTINGS } from './settings.ts';
 import { parseBody, type Answer, type CallOptions } from './answer.ts';
 import { callDirectly } from './direct-call.ts';
-import { AgentGuests } from './agent-guests.ts';
+import { AgentGuests } from './guests/agent-guests.ts';
 import { startPostgres, type TestPostgres } from './database.ts';
-import { startExecFront, type ExecFront } from './exec-front.ts';
+import { startExecFront, type ExecFront } from './guests/exec-front.ts';
 import { requestWebSocket } from './websocket-client.ts';
 import { PAYMENTS_STAND_IN, SOLD_PLAN } from './payments-stand-in.ts';
 import { HostStandIn } from './host-stand-in.ts';
@@ -202,7 +202,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
       startId: '1',
       driver: 'fake',
       accelerator: 'none',
-      capacity: { vcpu: 4_000, memoryMib: 4_000_000, diskGib: 400_000 },
+      capacity: { vcpu: 20_000, memoryMib: 40_000_000, diskGib: 4_000_000 },
       reserved: { vcpu: 0, memoryMib: 0, diskGib: 0 },
     });
     // Nothing polls the host here, and a test file may run longer than a silent host is trusted.

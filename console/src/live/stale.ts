@@ -15,6 +15,9 @@ type Entry = Pick<api.ActivityEntry, 'kind' | 'sandboxId'>;
 export const UNSEEN: readonly ActivityKind[] = [
   'sandbox_connected',
   'sandbox_exec',
+  'sandbox_process_started',
+  'sandbox_process_signaled',
+  'sandbox_process_removed',
   'sandbox_file_written',
   'sandbox_file_deleted',
   'sandbox_file_moved',

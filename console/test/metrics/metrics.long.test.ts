@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { ExecRefusal } from '../../../api/test/world/exec-front.ts';
+import { ExecRefusal } from '../../../api/test/world/guests/exec-refusal.ts';
 import { idleMetrics } from '../../../api/test/world/host-stand-in.ts';
 import { insertActivity } from '../../../api/src/store/activity/activity.ts';
 import { untilTrue } from '../../../os/test/until.ts';

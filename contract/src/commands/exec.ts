@@ -1,34 +1,12 @@
 // Runs a shell command in a sandbox.
 import { z } from 'zod';
-import { COMMAND_OPTION_LIMITS, USER_NAME, VARIABLE_NAME } from '../route/command-options.ts';
+import { COMMAND_OPTION_LIMITS } from '../route/command-options.ts';
 import { EXEC_LIMITS } from '../route/limits.ts';
 import { defineRoute } from '../route/route.ts';
 import { USE_ERRORS } from '../sandboxes/use.ts';
 import { sandboxParams } from '../sandboxes/sandboxes.ts';
 import { text } from '../route/text.ts';
-
-const { variables, characters } = COMMAND_OPTION_LIMITS.env;
-
-const env = z
-  .record(
-    z.string().regex(VARIABLE_NAME, 'must be letters, digits and _, and not start with a digit'),
-    text(0, characters),
-  )
-  .check(({ value, issues }) => {
-    const all = Object.entries(value);
-    const length = all.reduce((sum, [name, content]) => sum + name.length + content.length, 0);
-    const message =
-      all.length > variables
-        ? `must have at most ${variables} variables, has ${all.length}`
-        : `must have at most ${characters} characters in all names and values, has ${length}`;
-    if (all.length > variables || length > characters) issues.push({ code: 'custom', input: value, message });
-  })
-  .meta({
-    maxProperties: variables,
-    description:
-      `Environment variables, in addition to those of every command; at most ${variables} with together ` +
-      `${characters} characters.`,
-  });
+import { commandOptions } from './options.ts';
 
 /** spec: command and timeoutSeconds; the other fields are Berth's. Unknown fields are rejected. */
 const execBody = z.strictObject({
@@ -39,15 +17,7 @@ const execBody = z.strictObject({
     .max(EXEC_LIMITS.timeoutSeconds.max)
     .default(EXEC_LIMITS.timeoutSeconds.default)
     .describe('Timeout; the command is killed when it expires.'),
-  cwd: text(1, COMMAND_OPTION_LIMITS.cwdCharacters)
-    .optional()
-    .describe('Working directory, by default /code. A relative path is relative to /code.'),
-  env: env.optional(),
-  user: z
-    .string()
-    .regex(USER_NAME, 'must be the name of a user of the sandbox')
-    .optional()
-    .describe('User that runs the command, by default the user of the sandbox; root for all permissions.'),
+  ...commandOptions,
   stdin: text(0, COMMAND_OPTION_LIMITS.stdinCharacters)
     .optional()
     .describe('Standard input of the command, by default empty.'),
@@ -55,7 +25,11 @@ const execBody = z.strictObject({
 
 /** The other fields with every character as an escape of six, and their names. */
 const REST_CHARACTERS =
-  6 * (COMMAND_OPTION_LIMITS.cwdCharacters + characters + COMMAND_OPTION_LIMITS.stdinCharacters) + 16_384;
+  6 *
+    (COMMAND_OPTION_LIMITS.cwdCharacters +
+      COMMAND_OPTION_LIMITS.env.characters +
+      COMMAND_OPTION_LIMITS.stdinCharacters) +
+  16_384;
 
 /** spec: Exec result. */
 export const execResult = z

@@ -153,6 +153,13 @@ export const ERRORS = {
     status: 409,
     meaning: 'The sandbox is of a release without `cwd`, `env`, `user` and `stdin` of a command.',
   },
+  processes_unsupported: { status: 409, meaning: 'The sandbox is of a release without processes.' },
+  process_not_found: { status: 404, meaning: 'The sandbox has no such process, or has removed it to make room.' },
+  process_over: { status: 409, meaning: 'The process has ended, or reads no input.' },
+  process_input_gap: { status: 409, meaning: '`offset` is beyond the input so far; the message says how long it is.' },
+  process_input_full: { status: 409, meaning: 'The process does not read its input; try again once it does.' },
+  process_has_no_terminal: { status: 409, meaning: 'The process was started without `tty`.' },
+  process_limit: { status: 429, meaning: 'The limit of processes that run in the sandbox.' },
   agent_session_limit: {
     status: 409,
     meaning: 'The limit of sessions or live agents of the sandbox, or its memory; the message names it.',

@@ -281,6 +281,34 @@ export const ERRORS = {
     "status": 409,
     "meaning": "The sandbox is of a release without `cwd`, `env`, `user` and `stdin` of a command."
   },
+  "processes_unsupported": {
+    "status": 409,
+    "meaning": "The sandbox is of a release without processes."
+  },
+  "process_not_found": {
+    "status": 404,
+    "meaning": "The sandbox has no such process, or has removed it to make room."
+  },
+  "process_over": {
+    "status": 409,
+    "meaning": "The process has ended, or reads no input."
+  },
+  "process_input_gap": {
+    "status": 409,
+    "meaning": "`offset` is beyond the input so far; the message says how long it is."
+  },
+  "process_input_full": {
+    "status": 409,
+    "meaning": "The process does not read its input; try again once it does."
+  },
+  "process_has_no_terminal": {
+    "status": 409,
+    "meaning": "The process was started without `tty`."
+  },
+  "process_limit": {
+    "status": 429,
+    "meaning": "The limit of processes that run in the sandbox."
+  },
   "agent_session_limit": {
     "status": 409,
     "meaning": "The limit of sessions or live agents of the sandbox, or its memory; the message names it."
@@ -1441,6 +1469,9 @@ export const ROUTES = [
             "sandbox_clone_finished",
             "sandbox_clone_failed",
             "sandbox_exec",
+            "sandbox_process_started",
+            "sandbox_process_signaled",
+            "sandbox_process_removed",
             "sandbox_connected",
             "sandbox_file_written",
             "sandbox_file_deleted",
@@ -1517,7 +1548,7 @@ export const ROUTES = [
         "required": false,
         "schema": {
           "minItems": 1,
-          "maxItems": 69,
+          "maxItems": 72,
           "type": "array",
           "items": {
             "type": "string",
@@ -1567,6 +1598,9 @@ export const ROUTES = [
               "sandbox_clone_finished",
               "sandbox_clone_failed",
               "sandbox_exec",
+              "sandbox_process_started",
+              "sandbox_process_signaled",
+              "sandbox_process_removed",
               "sandbox_connected",
               "sandbox_file_written",
               "sandbox_file_deleted",
@@ -1600,7 +1634,7 @@ export const ROUTES = [
         "required": false,
         "schema": {
           "minItems": 1,
-          "maxItems": 69,
+          "maxItems": 72,
           "type": "array",
           "items": {
             "type": "string",
@@ -1650,6 +1684,9 @@ export const ROUTES = [
               "sandbox_clone_finished",
               "sandbox_clone_failed",
               "sandbox_exec",
+              "sandbox_process_started",
+              "sandbox_process_signaled",
+              "sandbox_process_removed",
               "sandbox_connected",
               "sandbox_file_written",
               "sandbox_file_deleted",
@@ -2579,6 +2616,172 @@ export const ROUTES = [
         "$ref": "#/components/schemas/ExecInSandboxRequest"
       }
     }
+  },
+  {
+    "name": "startProcess",
+    "method": "POST",
+    "path": "/v1/sandboxes/{sandboxId}/processes",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.exec",
+    "activity": "sandbox_process_started",
+    "status": 201,
+    "idempotent": true,
+    "upload": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/StartProcessRequest"
+      }
+    }
+  },
+  {
+    "name": "listProcesses",
+    "method": "GET",
+    "path": "/v1/sandboxes/{sandboxId}/processes",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.exec",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "getProcess",
+    "method": "GET",
+    "path": "/v1/sandboxes/{sandboxId}/processes/{processId}",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.exec",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "readProcessOutput",
+    "method": "GET",
+    "path": "/v1/sandboxes/{sandboxId}/processes/{processId}/output",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.exec",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [
+      {
+        "name": "since",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "pattern": "^[0-9]{1,16}(?:\\.[0-9]{1,16})?$"
+        }
+      },
+      {
+        "name": "tail",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 0,
+          "maximum": 262144
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "writeProcessInput",
+    "method": "POST",
+    "path": "/v1/sandboxes/{sandboxId}/processes/{processId}/stdin",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.exec",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/WriteProcessInputRequest"
+      }
+    }
+  },
+  {
+    "name": "signalProcess",
+    "method": "POST",
+    "path": "/v1/sandboxes/{sandboxId}/processes/{processId}/signal",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.exec",
+    "activity": "sandbox_process_signaled",
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/SignalProcessRequest"
+      }
+    }
+  },
+  {
+    "name": "resizeProcess",
+    "method": "POST",
+    "path": "/v1/sandboxes/{sandboxId}/processes/{processId}/size",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.exec",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/ResizeProcessRequest"
+      }
+    }
+  },
+  {
+    "name": "removeProcess",
+    "method": "DELETE",
+    "path": "/v1/sandboxes/{sandboxId}/processes/{processId}",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.exec",
+    "activity": "sandbox_process_removed",
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [],
+    "body": null
   },
   {
     "name": "getSshAccess",
@@ -3900,6 +4103,26 @@ export const SCHEMAS = {
     "writeOnly": true,
     "description": "A token, and a user name if the git host requires one. Encrypted at rest, never returned."
   },
+  "ResizeProcessRequest": {
+    "type": "object",
+    "properties": {
+      "cols": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 1000
+      },
+      "rows": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 1000
+      }
+    },
+    "required": [
+      "cols",
+      "rows"
+    ],
+    "additionalProperties": false
+  },
   "ResizeSandboxRequest": {
     "type": "object",
     "properties": {
@@ -3955,6 +4178,123 @@ export const SCHEMAS = {
       "text"
     ],
     "additionalProperties": false
+  },
+  "SignalProcessRequest": {
+    "type": "object",
+    "properties": {
+      "signal": {
+        "default": "SIGTERM",
+        "type": "string",
+        "enum": [
+          "SIGHUP",
+          "SIGINT",
+          "SIGQUIT",
+          "SIGKILL",
+          "SIGUSR1",
+          "SIGUSR2",
+          "SIGTERM",
+          "SIGCONT",
+          "SIGTSTP",
+          "SIGWINCH"
+        ]
+      }
+    },
+    "additionalProperties": false
+  },
+  "StartProcessRequest": {
+    "type": "object",
+    "properties": {
+      "command": {
+        "description": "Command for /bin/sh.",
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 1048576,
+        "pattern": "^[^\\x00]*$"
+      },
+      "argv": {
+        "description": "A program and its arguments, instead of `command`.",
+        "minItems": 1,
+        "maxItems": 1024,
+        "type": "array",
+        "items": {
+          "type": "string",
+          "minLength": 0,
+          "maxLength": 131071,
+          "pattern": "^[^\\x00]*$"
+        }
+      },
+      "cwd": {
+        "description": "Working directory, by default /code. A relative path is relative to /code.",
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 4096,
+        "pattern": "^[^\\x00]*$"
+      },
+      "env": {
+        "type": "object",
+        "propertyNames": {
+          "type": "string",
+          "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,255}$"
+        },
+        "additionalProperties": {
+          "type": "string",
+          "minLength": 0,
+          "maxLength": 65536,
+          "pattern": "^[^\\x00]*$"
+        },
+        "maxProperties": 256,
+        "description": "Environment variables, in addition to those of every command; at most 256 with together 65536 characters."
+      },
+      "user": {
+        "description": "User that runs the command, by default the user of the sandbox; root for all permissions.",
+        "type": "string",
+        "pattern": "^[A-Za-z_][A-Za-z0-9_.-]{0,31}$"
+      },
+      "tty": {
+        "default": false,
+        "description": "Runs in a terminal, which merges stdout and stderr into `output`.",
+        "type": "boolean"
+      },
+      "cols": {
+        "default": 80,
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 1000
+      },
+      "rows": {
+        "default": 24,
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 1000
+      },
+      "stdin": {
+        "default": false,
+        "description": "Whether input is written later; otherwise it is empty.",
+        "type": "boolean"
+      },
+      "name": {
+        "description": "A label; need not be unique.",
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 64,
+        "pattern": "^[^\\x00]*$"
+      },
+      "timeoutSeconds": {
+        "description": "The process is killed when it expires, by default never.",
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 31536000
+      },
+      "outputBytes": {
+        "default": 4194304,
+        "description": "Of each stream, at least so many of the last bytes are kept.",
+        "type": "integer",
+        "minimum": 65536,
+        "maximum": 67108864
+      }
+    },
+    "additionalProperties": false,
+    "description": "Exactly one of `command` and `argv`."
   },
   "UpdateMeRequest": {
     "type": "object",
@@ -4232,6 +4572,36 @@ export const SCHEMAS = {
       "path",
       "content"
     ],
+    "additionalProperties": false
+  },
+  "WriteProcessInputRequest": {
+    "type": "object",
+    "properties": {
+      "data": {
+        "default": "",
+        "type": "string",
+        "maxLength": 1048576
+      },
+      "encoding": {
+        "default": "utf8",
+        "description": "Encoding of `data`.",
+        "type": "string",
+        "enum": [
+          "utf8",
+          "base64"
+        ]
+      },
+      "offset": {
+        "description": "Bytes of the input before `data`, by default all so far.",
+        "type": "integer",
+        "minimum": 0
+      },
+      "end": {
+        "default": false,
+        "description": "Closes the input after `data`.",
+        "type": "boolean"
+      }
+    },
     "additionalProperties": false
   }
 } as const;

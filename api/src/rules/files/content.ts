@@ -11,15 +11,7 @@ type Encoded = Pick<FileContent, 'content' | 'encoding'>;
  * Throws `invalid_request` for invalid base64 and `file_too_large` above the limit of one write.
  */
 export function bytesOfContent({ content, encoding }: Encoded): Buffer {
-  // Buffer ignores invalid base64 characters.
-  if (encoding === 'base64' && !isBase64(content)) {
-    throw invalidField(
-      'body.content',
-      'is not base64: ' +
-        'it must be of the standard alphabet (RFC 4648, section 4), with padding and without line breaks',
-    );
-  }
-  const bytes = Buffer.from(content, encoding);
+  const bytes = bytesOf('body.content', content, encoding);
   if (bytes.length > FILE_LIMITS.writeBytes) {
     throw new CodedError(
       'file_too_large',
@@ -27,6 +19,19 @@ export function bytesOfContent({ content, encoding }: Encoded): Buffer {
     );
   }
   return bytes;
+}
+
+/** Throws `invalid_request` for invalid base64. */
+export function bytesOf(field: string, text: string, encoding: Encoded['encoding']): Buffer {
+  // Buffer ignores invalid base64 characters.
+  if (encoding === 'base64' && !isBase64(text)) {
+    throw invalidField(
+      field,
+      'is not base64: ' +
+        'it must be of the standard alphabet (RFC 4648, section 4), with padding and without line breaks',
+    );
+  }
+  return Buffer.from(text, encoding);
 }
 
 /** Reports whether the text is the only encoding of its bytes, without a copy of a long text. */

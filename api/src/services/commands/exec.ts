@@ -61,6 +61,6 @@ export async function execInSandbox(
   }
 }
 
-function variablesOf(env: ExecRequest['env']): string[] | undefined {
+export function variablesOf(env: ExecRequest['env']): string[] | undefined {
   return env === undefined ? undefined : Object.entries(env).map(([name, value]) => `${name}=${value}`);
 }

@@ -1,21 +1,30 @@
 // Maps refusals of a command to API errors. Messages are defined here, because the guest's text is
 // untrusted.
+import { PROCESS_LIMITS } from '@berth/protocol/guest-limits.ts';
 import type { HostErrorCode } from '@berth/protocol/host.ts';
 import { HostError } from '../../hosts/error.ts';
 import { CodedError, invalidField } from '../../rules/coded-error.ts';
 import { explainHostFailure } from '../hosts/failure.ts';
 import type { ServiceContext } from '../context/context.ts';
 
-interface Place {
+/** Fields that an error may name. */
+export interface Named {
   cwd?: string | undefined;
   user?: string | undefined;
+  argv?: readonly string[] | undefined;
 }
 
-const REFUSALS: { readonly [code in HostErrorCode]?: (request: Place) => CodedError } = {
+const REFUSALS: { readonly [code in HostErrorCode]?: (request: Named) => CodedError } = {
   command_cwd_invalid: ({ cwd = '/code' }) =>
     invalidField('body.cwd', `must be a directory that the user may enter; ${JSON.stringify(cwd)} is none`),
   command_user_unknown: ({ user = '' }) =>
     invalidField('body.user', `must be a user of the sandbox; /etc/passwd has no ${JSON.stringify(user)}`),
+  command_program_invalid: ({ argv = [] }) =>
+    invalidField(
+      'body.argv',
+      `must begin with a program that the user may run; ${JSON.stringify(argv[0])} is none. ` +
+        'A shell line goes into body.command',
+    ),
   exec_options_unsupported: () =>
     new CodedError(
       'exec_options_unsupported',
@@ -24,10 +33,50 @@ const REFUSALS: { readonly [code in HostErrorCode]?: (request: Place) => CodedEr
     ),
 };
 
+const OF_PROCESSES: { readonly [code in HostErrorCode]?: () => CodedError } = {
+  process_not_found: processNotFound,
+  process_over: () => new CodedError('process_over', 'the process has ended, or reads no input'),
+  process_input_gap: () =>
+    new CodedError('process_input_gap', 'body.offset is beyond the input so far; write what is missing first', {
+      field: 'body.offset',
+    }),
+  process_input_full: () =>
+    new CodedError('process_input_full', 'the process does not read its input; try again once it does', {
+      retryAfterSeconds: 1,
+    }),
+  process_has_no_terminal: () => new CodedError('process_has_no_terminal', 'the process was started without tty'),
+  process_limit: () =>
+    new CodedError(
+      'process_limit',
+      `${PROCESS_LIMITS.live} processes run in this sandbox already; end or remove one first`,
+      { retryAfterSeconds: 5 },
+    ),
+  processes_unsupported: () =>
+    new CodedError(
+      'processes_unsupported',
+      'this sandbox is of a release without processes; start programs in the background of a command, or create ' +
+        'another sandbox',
+    ),
+};
+
+export function processNotFound(): CodedError {
+  return new CodedError('process_not_found', 'the sandbox has no such process; GET its processes for those it has');
+}
+
+export async function explainProcessFailure(
+  context: ServiceContext,
+  sandboxId: string,
+  request: Named,
+  error: unknown,
+): Promise<unknown> {
+  const refusal = error instanceof HostError ? OF_PROCESSES[error.code as HostErrorCode]?.() : undefined;
+  return refusal ?? (await explainExecFailure(context, sandboxId, request, error));
+}
+
 export async function explainExecFailure(
   context: ServiceContext,
   sandboxId: string,
-  request: Place,
+  request: Named,
   error: unknown,
 ): Promise<unknown> {
   const refusal = error instanceof HostError ? REFUSALS[error.code as HostErrorCode]?.(request) : undefined;

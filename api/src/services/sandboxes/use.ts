@@ -39,7 +39,7 @@ export async function ensureAwake(
   return located(await awakeForUse(context, actor, now, action, signal, waitMs));
 }
 
-function located(sandbox: LocatedSandboxRow): SandboxInUse {
+export function located(sandbox: LocatedSandboxRow): SandboxInUse {
   const { host_url } = sandbox;
   if (host_url === null) throw new Error(`sandbox ${sandbox.id} is ${sandbox.status} without a host`);
   return { ...sandbox, host_url };

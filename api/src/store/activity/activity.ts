@@ -15,6 +15,7 @@ const QUIET = new Set<ActivityKind>([
   'sandbox_exec',
   'sandbox_file_written',
   'sandbox_metrics_sample',
+  'sandbox_process_started',
 ]);
 
 /** Rows of an insert. Postgres accepts 65,535 parameters, of which a row has 12. */

@@ -1,6 +1,6 @@
 // The only generator of ids: a type prefix and 120 random bits in lowercase base32. For bearer
 // tokens see services/access/bearer-token.ts.
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
 const RANDOM_BYTES = 15;
@@ -24,12 +24,21 @@ const ID_PREFIXES = {
   domain: 'dom_',
   agentSession: 'ags_',
   agentTurn: 'trn_',
+  process: 'prc_',
 } as const;
 type IdKind = keyof typeof ID_PREFIXES;
 
 /** A new id, e.g. `sbx_` + 24 characters of a-z2-7. */
 export function newId(kind: IdKind): string {
-  const bytes = randomBytes(RANDOM_BYTES);
+  return idOf(kind, randomBytes(RANDOM_BYTES));
+}
+
+/** The same id for the same text. */
+export function idOfHash(kind: IdKind, text: string): string {
+  return idOf(kind, createHash('sha256').update(text).digest().subarray(0, RANDOM_BYTES));
+}
+
+function idOf(kind: IdKind, bytes: Uint8Array): string {
   let text = '';
   let buffered = 0;
   let bits = 0;

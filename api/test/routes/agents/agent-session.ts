@@ -1,7 +1,7 @@
 // A session of a test API: the public calls on it, and its guest.
 import assert from 'node:assert/strict';
 import type { SandboxRow } from '../../../src/store/database/schema.ts';
-import type { GuestSession } from '../../world/agent-guests.ts';
+import type { GuestSession } from '../../world/guests/agent-guests.ts';
 import type { Answer, CallOptions, TestApi } from '../../world/api.ts';
 
 export class AgentSessionUnderTest {

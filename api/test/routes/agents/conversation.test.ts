@@ -4,7 +4,7 @@ import { after, before, beforeEach, test } from 'node:test';
 import { newId } from '../../../src/store/database/ids.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { AgentSessionUnderTest, assertRefused } from './agent-session.ts';
-import { ExecRefusal } from '../../world/exec-front.ts';
+import { ExecRefusal } from '../../world/guests/exec-refusal.ts';
 
 let api: TestApi;
 before(async () => {

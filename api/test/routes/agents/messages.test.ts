@@ -11,7 +11,8 @@ import { newId } from '../../../src/store/database/ids.ts';
 import { makeKeyRow } from '../../world/people-rows.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { AgentSessionUnderTest, assertRefused } from './agent-session.ts';
-import { ExecRefusal, type AgentCall } from '../../world/exec-front.ts';
+import { type AgentCall } from '../../world/guests/exec-front.ts';
+import { ExecRefusal } from '../../world/guests/exec-refusal.ts';
 
 const KEY = 'request-key.1';
 

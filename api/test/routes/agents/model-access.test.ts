@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import type { SandboxRow } from '../../../src/store/database/schema.ts';
 import { startApi, type TestApi, type TestSession } from '../../world/api.ts';
-import { ExecRefusal } from '../../world/exec-front.ts';
+import { ExecRefusal } from '../../world/guests/exec-refusal.ts';
 import { AgentSessionUnderTest, assertRefused } from './agent-session.ts';
 
 const SPEC = { vcpu: 1, memoryMib: 1_024, diskGib: 10, hostname: 'a', sshAuthorizedKeys: [] };

@@ -8,7 +8,7 @@ import { insertProject } from '../../../src/store/orgs/projects.ts';
 import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { AgentSessionUnderTest, assertRefused } from './agent-session.ts';
-import { ExecRefusal } from '../../world/exec-front.ts';
+import { ExecRefusal } from '../../world/guests/exec-refusal.ts';
 import { leaveDuring } from '../../world/leave.ts';
 import { untilTrue } from '../../../../os/test/until.ts';
 import { makeAgentTokenRow, makeKeyRow, makePerson } from '../../world/people-rows.ts';

@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test';
 import { COMMAND_OPTION_LIMITS } from '@berth/contract/route/command-options.ts';
 import { EXEC_LIMITS } from '@berth/contract/route/limits.ts';
 import { guestExecRequest, guestRunRequest } from '@berth/protocol/calls/exec.ts';
-import { ExecRefusal } from '../../world/exec-front.ts';
+import { ExecRefusal } from '../../world/guests/exec-refusal.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 
 /** Long enough for normal responses: after early headers a failure has no separate status. */

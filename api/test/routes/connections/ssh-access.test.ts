@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
-import { ExecRefusal } from '../../world/exec-front.ts';
+import { ExecRefusal } from '../../world/guests/exec-refusal.ts';
 
 const run = promisify(execFile);
 const HOST_KEY = `ssh-ed25519 ${'B'.repeat(68)}`;

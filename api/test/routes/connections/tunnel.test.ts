@@ -12,7 +12,7 @@ import { transitionSandbox } from '../../../src/services/sandboxes/transition.ts
 import { newId } from '../../../src/store/database/ids.ts';
 import { insertProject } from '../../../src/store/orgs/projects.ts';
 import { signInAs, startApi, type TestApi } from '../../world/api.ts';
-import { ExecRefusal } from '../../world/exec-front.ts';
+import { ExecRefusal } from '../../world/guests/exec-refusal.ts';
 import { untilTrue } from '../../../../os/test/until.ts';
 import { requestWebSocket, RecordingWebSocket } from '../../world/websocket-client.ts';
 

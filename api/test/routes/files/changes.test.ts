@@ -6,7 +6,8 @@ import http from 'node:http';
 import type { Duplex } from 'node:stream';
 import { after, before, beforeEach, test } from 'node:test';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
-import { ExecRefusal, type FileCall, type FileScript } from '../../world/exec-front.ts';
+import { type FileCall, type FileScript } from '../../world/guests/exec-front.ts';
+import { ExecRefusal } from '../../world/guests/exec-refusal.ts';
 
 let api: TestApi;
 let sandboxId: string;

@@ -6,7 +6,8 @@ import { ERRORS } from '@berth/contract/route/errors.ts';
 import { FILE_LIMITS } from '@berth/contract/route/limits.ts';
 import { FILE_ERRORS, FILE_READ_BYTES, FILE_WRITE_BYTES, type FileErrorCode } from '@berth/protocol/files.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
-import { ExecRefusal, type FileCall, type FileScript } from '../../world/exec-front.ts';
+import { type FileCall, type FileScript } from '../../world/guests/exec-front.ts';
+import { ExecRefusal } from '../../world/guests/exec-refusal.ts';
 import { deadlineOf } from '../../../../os/test/until.ts';
 
 let api: TestApi;

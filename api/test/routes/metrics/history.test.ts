@@ -1,7 +1,7 @@
 // History of metrics over HTTP with a scripted host.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
-import { ExecRefusal } from '../../world/exec-front.ts';
+import { ExecRefusal } from '../../world/guests/exec-refusal.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 
 const AT = Date.UTC(2026, 0, 1);

@@ -10,7 +10,7 @@ import { insertMetricsSample } from '../../../src/store/metrics/samples.ts';
 import { transitionSandbox } from '../../../src/services/sandboxes/transition.ts';
 import { writeSandboxSize } from '../../../src/store/sandboxes/sandboxes.ts';
 import type { NewSandbox, SandboxRow } from '../../../src/store/database/schema.ts';
-import { ExecRefusal } from '../../world/exec-front.ts';
+import { ExecRefusal } from '../../world/guests/exec-refusal.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 
 const MODEST: Plan = {

@@ -4,7 +4,7 @@ import { after, before, beforeEach, test } from 'node:test';
 import { AgentApprovals } from '../../../src/workers/agents/approvals.ts';
 import { AgentSessionUnderTest } from '../../routes/agents/agent-session.ts';
 import { startApi, type TestApi } from '../../world/api.ts';
-import { ExecRefusal } from '../../world/exec-front.ts';
+import { ExecRefusal } from '../../world/guests/exec-refusal.ts';
 import { untilTrue } from '../../../../os/test/until.ts';
 
 let api: TestApi;

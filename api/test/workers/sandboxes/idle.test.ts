@@ -10,7 +10,7 @@ import { insertProject } from '../../../src/store/orgs/projects.ts';
 import type { NewSandbox, SandboxRow } from '../../../src/store/database/schema.ts';
 import { IdleWatch } from '../../../src/workers/sandboxes/idle.ts';
 import { startApi, type TestApi } from '../../world/api.ts';
-import { ExecRefusal } from '../../world/exec-front.ts';
+import { ExecRefusal } from '../../world/guests/exec-refusal.ts';
 
 let api: TestApi;
 /** CPU time of the VMs listed by the host; VMs not in the map do not run. */

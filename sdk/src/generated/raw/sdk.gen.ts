@@ -3,7 +3,7 @@
 
 import { client } from './client.gen.ts';
 import type { Client, ClientMeta, Options as Options2, RequestResult, TDataShape } from './client/index.ts';
-import type { AcceptInvitationData, AcceptInvitationErrors, AcceptInvitationResponses, AnswerAgentPromptData, AnswerAgentPromptErrors, AnswerAgentPromptResponses, ClaimDomainData, ClaimDomainErrors, ClaimDomainResponses, CountSandboxesData, CountSandboxesErrors, CountSandboxesResponses, CreateAgentSessionData, CreateAgentSessionErrors, CreateAgentSessionResponses, CreateAgentTokenData, CreateAgentTokenErrors, CreateAgentTokenResponses, CreateApiKeyData, CreateApiKeyErrors, CreateApiKeyResponses, CreateCheckoutData, CreateCheckoutErrors, CreateCheckoutResponses, CreateFolderData, CreateFolderErrors, CreateFolderResponses, CreateInvitationData, CreateInvitationErrors, CreateInvitationResponses, CreateOrgData, CreateOrgErrors, CreateOrgResponses, CreatePreviewData, CreatePreviewErrors, CreatePreviewResponses, CreateProjectData, CreateProjectErrors, CreateProjectResponses, CreateSandboxData, CreateSandboxErrors, CreateSandboxResponses, DeleteAgentCredentialsData, DeleteAgentCredentialsErrors, DeleteAgentCredentialsResponses, DeleteFileData, DeleteFileErrors, DeleteFileResponses, DeleteProjectData, DeleteProjectErrors, DeleteProjectResponses, DestroySandboxData, DestroySandboxErrors, DestroySandboxResponses, EndOtherSignInsData, EndOtherSignInsErrors, EndOtherSignInsResponses, EndSignInData, EndSignInErrors, EndSignInResponses, ExecInSandboxData, ExecInSandboxErrors, ExecInSandboxResponses, ExportActivityData, ExportActivityErrors, ExportActivityResponses, FollowActivityData, FollowActivityErrors, FollowActivityResponses, GetAgentCredentialsData, GetAgentCredentialsErrors, GetAgentCredentialsResponses, GetAgentOutputData, GetAgentOutputErrors, GetAgentOutputResponses, GetAgentSessionData, GetAgentSessionErrors, GetAgentSessionResponses, GetDailyUsageData, GetDailyUsageErrors, GetDailyUsageResponses, GetEndUserUsageData, GetEndUserUsageErrors, GetEndUserUsageResponses, GetHealthData, GetHealthErrors, GetHealthResponses, GetHostData, GetHostErrors, GetHostResponses, GetInvitationData, GetInvitationErrors, GetInvitationResponses, GetLiveMetricsData, GetLiveMetricsErrors, GetLiveMetricsResponses, GetMeData, GetMeErrors, GetMeResponses, GetMetricsHistoryData, GetMetricsHistoryErrors, GetMetricsHistoryResponses, GetOrgUsageData, GetOrgUsageErrors, GetOrgUsageResponses, GetProjectData, GetProjectErrors, GetProjectResponses, GetSandboxData, GetSandboxErrors, GetSandboxResponses, GetServiceData, GetServiceErrors, GetServiceResponses, GetSshAccessData, GetSshAccessErrors, GetSshAccessResponses, GetSsoData, GetSsoErrors, GetSsoResponses, GetSubscriptionData, GetSubscriptionErrors, GetSubscriptionResponses, InterruptAgentTurnData, InterruptAgentTurnErrors, InterruptAgentTurnResponses, LeaveOrgData, LeaveOrgErrors, LeaveOrgResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAgentSessionsData, ListAgentSessionsErrors, ListAgentSessionsResponses, ListAgentTokensData, ListAgentTokensErrors, ListAgentTokensResponses, ListAgentTurnsData, ListAgentTurnsErrors, ListAgentTurnsResponses, ListApiKeysData, ListApiKeysErrors, ListApiKeysResponses, ListFilesData, ListFilesErrors, ListFilesResponses, ListHostsData, ListHostsErrors, ListHostsResponses, ListInvitationsData, ListInvitationsErrors, ListInvitationsResponses, ListMembersData, ListMembersErrors, ListMembersResponses, ListMyOrgsData, ListMyOrgsErrors, ListMyOrgsResponses, ListOrgAgentTokensData, ListOrgAgentTokensErrors, ListOrgAgentTokensResponses, ListPlansData, ListPlansErrors, ListPlansResponses, ListPreviewsData, ListPreviewsErrors, ListPreviewsResponses, ListProjectsData, ListProjectsErrors, ListProjectsResponses, ListSandboxesData, ListSandboxesErrors, ListSandboxesResponses, ListSignInsData, ListSignInsErrors, ListSignInsResponses, MoveFileData, MoveFileErrors, MoveFileResponses, PutAgentCredentialsData, PutAgentCredentialsErrors, PutAgentCredentialsResponses, ReadFileData, ReadFileErrors, ReadFileResponses, RecoverAgentSessionData, RecoverAgentSessionErrors, RecoverAgentSessionResponses, RemoveDomainData, RemoveDomainErrors, RemoveDomainResponses, RemoveMemberData, RemoveMemberErrors, RemoveMemberResponses, RenewSandboxData, RenewSandboxErrors, RenewSandboxResponses, ResizeSandboxData, ResizeSandboxErrors, ResizeSandboxResponses, ResumeSandboxData, ResumeSandboxErrors, ResumeSandboxResponses, RevokeAgentTokenData, RevokeAgentTokenErrors, RevokeAgentTokenResponses, RevokeApiKeyData, RevokeApiKeyErrors, RevokeApiKeyResponses, RevokeInvitationData, RevokeInvitationErrors, RevokeInvitationResponses, RevokeOrgAgentTokenData, RevokeOrgAgentTokenErrors, RevokeOrgAgentTokenResponses, RevokePreviewData, RevokePreviewErrors, RevokePreviewResponses, SampleMetricsData, SampleMetricsErrors, SampleMetricsResponses, SendAgentMessageData, SendAgentMessageErrors, SendAgentMessageResponses, SetEgressData, SetEgressErrors, SetEgressResponses, SleepSandboxData, SleepSandboxErrors, SleepSandboxResponses, SnapshotFilesData, SnapshotFilesErrors, SnapshotFilesResponses, StopSandboxData, StopSandboxErrors, StopSandboxResponses, UpdateMeData, UpdateMeErrors, UpdateMemberData, UpdateMemberErrors, UpdateMemberResponses, UpdateMeResponses, UpdateOrgData, UpdateOrgErrors, UpdateOrgResponses, UpdateProjectData, UpdateProjectErrors, UpdateProjectResponses, UpdateProjectUsageGuardrailsData, UpdateProjectUsageGuardrailsErrors, UpdateProjectUsageGuardrailsResponses, UpdateSsoData, UpdateSsoErrors, UpdateSsoResponses, UpdateUsageGuardrailsData, UpdateUsageGuardrailsErrors, UpdateUsageGuardrailsResponses, VerifyDomainData, VerifyDomainErrors, VerifyDomainResponses, WakeSandboxData, WakeSandboxErrors, WakeSandboxResponses, WriteFileData, WriteFileErrors, WriteFileResponses } from './types.gen.ts';
+import type { AcceptInvitationData, AcceptInvitationErrors, AcceptInvitationResponses, AnswerAgentPromptData, AnswerAgentPromptErrors, AnswerAgentPromptResponses, ClaimDomainData, ClaimDomainErrors, ClaimDomainResponses, CountSandboxesData, CountSandboxesErrors, CountSandboxesResponses, CreateAgentSessionData, CreateAgentSessionErrors, CreateAgentSessionResponses, CreateAgentTokenData, CreateAgentTokenErrors, CreateAgentTokenResponses, CreateApiKeyData, CreateApiKeyErrors, CreateApiKeyResponses, CreateCheckoutData, CreateCheckoutErrors, CreateCheckoutResponses, CreateFolderData, CreateFolderErrors, CreateFolderResponses, CreateInvitationData, CreateInvitationErrors, CreateInvitationResponses, CreateOrgData, CreateOrgErrors, CreateOrgResponses, CreatePreviewData, CreatePreviewErrors, CreatePreviewResponses, CreateProjectData, CreateProjectErrors, CreateProjectResponses, CreateSandboxData, CreateSandboxErrors, CreateSandboxResponses, DeleteAgentCredentialsData, DeleteAgentCredentialsErrors, DeleteAgentCredentialsResponses, DeleteFileData, DeleteFileErrors, DeleteFileResponses, DeleteProjectData, DeleteProjectErrors, DeleteProjectResponses, DestroySandboxData, DestroySandboxErrors, DestroySandboxResponses, EndOtherSignInsData, EndOtherSignInsErrors, EndOtherSignInsResponses, EndSignInData, EndSignInErrors, EndSignInResponses, ExecInSandboxData, ExecInSandboxErrors, ExecInSandboxResponses, ExportActivityData, ExportActivityErrors, ExportActivityResponses, FollowActivityData, FollowActivityErrors, FollowActivityResponses, GetAgentCredentialsData, GetAgentCredentialsErrors, GetAgentCredentialsResponses, GetAgentOutputData, GetAgentOutputErrors, GetAgentOutputResponses, GetAgentSessionData, GetAgentSessionErrors, GetAgentSessionResponses, GetDailyUsageData, GetDailyUsageErrors, GetDailyUsageResponses, GetEndUserUsageData, GetEndUserUsageErrors, GetEndUserUsageResponses, GetHealthData, GetHealthErrors, GetHealthResponses, GetHostData, GetHostErrors, GetHostResponses, GetInvitationData, GetInvitationErrors, GetInvitationResponses, GetLiveMetricsData, GetLiveMetricsErrors, GetLiveMetricsResponses, GetMeData, GetMeErrors, GetMeResponses, GetMetricsHistoryData, GetMetricsHistoryErrors, GetMetricsHistoryResponses, GetOrgUsageData, GetOrgUsageErrors, GetOrgUsageResponses, GetProcessData, GetProcessErrors, GetProcessResponses, GetProjectData, GetProjectErrors, GetProjectResponses, GetSandboxData, GetSandboxErrors, GetSandboxResponses, GetServiceData, GetServiceErrors, GetServiceResponses, GetSshAccessData, GetSshAccessErrors, GetSshAccessResponses, GetSsoData, GetSsoErrors, GetSsoResponses, GetSubscriptionData, GetSubscriptionErrors, GetSubscriptionResponses, InterruptAgentTurnData, InterruptAgentTurnErrors, InterruptAgentTurnResponses, LeaveOrgData, LeaveOrgErrors, LeaveOrgResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAgentSessionsData, ListAgentSessionsErrors, ListAgentSessionsResponses, ListAgentTokensData, ListAgentTokensErrors, ListAgentTokensResponses, ListAgentTurnsData, ListAgentTurnsErrors, ListAgentTurnsResponses, ListApiKeysData, ListApiKeysErrors, ListApiKeysResponses, ListFilesData, ListFilesErrors, ListFilesResponses, ListHostsData, ListHostsErrors, ListHostsResponses, ListInvitationsData, ListInvitationsErrors, ListInvitationsResponses, ListMembersData, ListMembersErrors, ListMembersResponses, ListMyOrgsData, ListMyOrgsErrors, ListMyOrgsResponses, ListOrgAgentTokensData, ListOrgAgentTokensErrors, ListOrgAgentTokensResponses, ListPlansData, ListPlansErrors, ListPlansResponses, ListPreviewsData, ListPreviewsErrors, ListPreviewsResponses, ListProcessesData, ListProcessesErrors, ListProcessesResponses, ListProjectsData, ListProjectsErrors, ListProjectsResponses, ListSandboxesData, ListSandboxesErrors, ListSandboxesResponses, ListSignInsData, ListSignInsErrors, ListSignInsResponses, MoveFileData, MoveFileErrors, MoveFileResponses, PutAgentCredentialsData, PutAgentCredentialsErrors, PutAgentCredentialsResponses, ReadFileData, ReadFileErrors, ReadFileResponses, ReadProcessOutputData, ReadProcessOutputErrors, ReadProcessOutputResponses, RecoverAgentSessionData, RecoverAgentSessionErrors, RecoverAgentSessionResponses, RemoveDomainData, RemoveDomainErrors, RemoveDomainResponses, RemoveMemberData, RemoveMemberErrors, RemoveMemberResponses, RemoveProcessData, RemoveProcessErrors, RemoveProcessResponses, RenewSandboxData, RenewSandboxErrors, RenewSandboxResponses, ResizeProcessData, ResizeProcessErrors, ResizeProcessResponses, ResizeSandboxData, ResizeSandboxErrors, ResizeSandboxResponses, ResumeSandboxData, ResumeSandboxErrors, ResumeSandboxResponses, RevokeAgentTokenData, RevokeAgentTokenErrors, RevokeAgentTokenResponses, RevokeApiKeyData, RevokeApiKeyErrors, RevokeApiKeyResponses, RevokeInvitationData, RevokeInvitationErrors, RevokeInvitationResponses, RevokeOrgAgentTokenData, RevokeOrgAgentTokenErrors, RevokeOrgAgentTokenResponses, RevokePreviewData, RevokePreviewErrors, RevokePreviewResponses, SampleMetricsData, SampleMetricsErrors, SampleMetricsResponses, SendAgentMessageData, SendAgentMessageErrors, SendAgentMessageResponses, SetEgressData, SetEgressErrors, SetEgressResponses, SignalProcessData, SignalProcessErrors, SignalProcessResponses, SleepSandboxData, SleepSandboxErrors, SleepSandboxResponses, SnapshotFilesData, SnapshotFilesErrors, SnapshotFilesResponses, StartProcessData, StartProcessErrors, StartProcessResponses, StopSandboxData, StopSandboxErrors, StopSandboxResponses, UpdateMeData, UpdateMeErrors, UpdateMemberData, UpdateMemberErrors, UpdateMemberResponses, UpdateMeResponses, UpdateOrgData, UpdateOrgErrors, UpdateOrgResponses, UpdateProjectData, UpdateProjectErrors, UpdateProjectResponses, UpdateProjectUsageGuardrailsData, UpdateProjectUsageGuardrailsErrors, UpdateProjectUsageGuardrailsResponses, UpdateSsoData, UpdateSsoErrors, UpdateSsoResponses, UpdateUsageGuardrailsData, UpdateUsageGuardrailsErrors, UpdateUsageGuardrailsResponses, VerifyDomainData, VerifyDomainErrors, VerifyDomainResponses, WakeSandboxData, WakeSandboxErrors, WakeSandboxResponses, WriteFileData, WriteFileErrors, WriteFileResponses, WriteProcessInputData, WriteProcessInputErrors, WriteProcessInputResponses } from './types.gen.ts';
 
 export type Options<TData extends TDataShape = TDataShape, ThrowOnError extends boolean = boolean, TResponse = unknown> = Options2<TData, ThrowOnError, TResponse> & {
     /**
@@ -1129,6 +1129,142 @@ export class RawClient extends HeyApiClient {
         return (options.client ?? this.client).post<ExecInSandboxResponses, ExecInSandboxErrors, ThrowOnError, 'data'>({
             responseStyle: 'data',
             url: '/v1/sandboxes/{sandboxId}/exec',
+            ...options,
+            headers: {
+                'Content-Type': 'application/json',
+                ...options.headers
+            }
+        });
+    }
+    
+    /**
+     * Lists the processes of a sandbox, newest first
+     *
+     * Lists the processes of a sandbox, newest first: those that run, and the last that have ended.
+     *
+     * Accepts: access token, API key. Permission: `sandbox.exec`.
+     */
+    public listProcesses<ThrowOnError extends boolean = true>(options: Options<ListProcessesData, ThrowOnError>): RequestResult<ListProcessesResponses, ListProcessesErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).get<ListProcessesResponses, ListProcessesErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/sandboxes/{sandboxId}/processes',
+            ...options
+        });
+    }
+    
+    /**
+     * Starts a process, which outlives the request, the connection and a sleep
+     *
+     * Starts a process, which outlives the request, the connection and a sleep. Wakes a stopped sandbox if its project has wakeOnUse.
+     *
+     * Accepts: access token, API key. Permission: `sandbox.exec`.
+     */
+    public startProcess<ThrowOnError extends boolean = true>(options: Options<StartProcessData, ThrowOnError>): RequestResult<StartProcessResponses, StartProcessErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).post<StartProcessResponses, StartProcessErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/sandboxes/{sandboxId}/processes',
+            ...options,
+            headers: {
+                'Content-Type': 'application/json',
+                ...options.headers
+            }
+        });
+    }
+    
+    /**
+     * Kills a process if it runs, and removes it with its output
+     *
+     * Kills a process if it runs, and removes it with its output.
+     *
+     * Accepts: access token, API key. Permission: `sandbox.exec`.
+     */
+    public removeProcess<ThrowOnError extends boolean = true>(options: Options<RemoveProcessData, ThrowOnError>): RequestResult<RemoveProcessResponses, RemoveProcessErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).delete<RemoveProcessResponses, RemoveProcessErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/sandboxes/{sandboxId}/processes/{processId}',
+            ...options
+        });
+    }
+    
+    /**
+     * Returns a process
+     *
+     * Returns a process. Held at most 25 s with `Prefer: wait=N` until it has ended.
+     *
+     * Accepts: access token, API key. Permission: `sandbox.exec`.
+     */
+    public getProcess<ThrowOnError extends boolean = true>(options: Options<GetProcessData, ThrowOnError>): RequestResult<GetProcessResponses, GetProcessErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).get<GetProcessResponses, GetProcessErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/sandboxes/{sandboxId}/processes/{processId}',
+            ...options
+        });
+    }
+    
+    /**
+     * Returns output after the cursor, each byte once
+     *
+     * Returns output after the cursor, each byte once. Held at most 25 s with `Prefer: wait=N` until there is some, or no writer is left.
+     *
+     * Accepts: access token, API key. Permission: `sandbox.exec`.
+     */
+    public readProcessOutput<ThrowOnError extends boolean = true>(options: Options<ReadProcessOutputData, ThrowOnError>): RequestResult<ReadProcessOutputResponses, ReadProcessOutputErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).get<ReadProcessOutputResponses, ReadProcessOutputErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/sandboxes/{sandboxId}/processes/{processId}/output',
+            ...options
+        });
+    }
+    
+    /**
+     * Writes to the input of a process, and closes it with `end`
+     *
+     * Writes to the input of a process, and closes it with `end`. With `offset`, a repeat writes nothing twice.
+     *
+     * Accepts: access token, API key. Permission: `sandbox.exec`.
+     */
+    public writeProcessInput<ThrowOnError extends boolean = true>(options: Options<WriteProcessInputData, ThrowOnError>): RequestResult<WriteProcessInputResponses, WriteProcessInputErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).post<WriteProcessInputResponses, WriteProcessInputErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/sandboxes/{sandboxId}/processes/{processId}/stdin',
+            ...options,
+            headers: {
+                'Content-Type': 'application/json',
+                ...options.headers
+            }
+        });
+    }
+    
+    /**
+     * Signals the process group of a process, or the foreground programs of its terminal
+     *
+     * Signals the process group of a process, or the foreground programs of its terminal.
+     *
+     * Accepts: access token, API key. Permission: `sandbox.exec`.
+     */
+    public signalProcess<ThrowOnError extends boolean = true>(options: Options<SignalProcessData, ThrowOnError>): RequestResult<SignalProcessResponses, SignalProcessErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).post<SignalProcessResponses, SignalProcessErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/sandboxes/{sandboxId}/processes/{processId}/signal',
+            ...options,
+            headers: {
+                'Content-Type': 'application/json',
+                ...options.headers
+            }
+        });
+    }
+    
+    /**
+     * Sets the size of the terminal of a process
+     *
+     * Sets the size of the terminal of a process.
+     *
+     * Accepts: access token, API key. Permission: `sandbox.exec`.
+     */
+    public resizeProcess<ThrowOnError extends boolean = true>(options: Options<ResizeProcessData, ThrowOnError>): RequestResult<ResizeProcessResponses, ResizeProcessErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).post<ResizeProcessResponses, ResizeProcessErrors, ThrowOnError, 'data'>({
+            responseStyle: 'data',
+            url: '/v1/sandboxes/{sandboxId}/processes/{processId}/size',
             ...options,
             headers: {
                 'Content-Type': 'application/json',

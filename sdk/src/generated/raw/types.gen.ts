@@ -933,6 +933,10 @@ export type GetMetricsHistoryResult = {
     history: MetricsHistory;
 };
 
+export type GetProcessResult = {
+    process: Process;
+};
+
 export type GetProjectResult = {
     project: Project;
 };
@@ -1244,6 +1248,10 @@ export type ListPreviewsResult = {
      * Whether there is a next page. Present only if the query has `limit` or `after`.
      */
     hasMore?: boolean;
+};
+
+export type ListProcessesResult = {
+    processes: Array<Process>;
 };
 
 export type ListProjectsResult = {
@@ -1618,6 +1626,68 @@ export type PreviewAudience = 'team' | 'public';
 export type PreviewInactiveReason = 'api_key_revoked' | 'creator_removed' | 'creator_not_permitted';
 
 /**
+ * A process of a sandbox.
+ */
+export type Process = {
+    id: string;
+    sandboxId: string;
+    name: string | null;
+    /**
+     * The first 256 characters of its shell line or arguments.
+     */
+    command: string;
+    /**
+     * Its first 256 characters.
+     */
+    cwd: string;
+    user: string;
+    tty: boolean;
+    /**
+     * Whether it was started with an input.
+     */
+    stdin: boolean;
+    status: 'running' | 'exited' | (string & {});
+    /**
+     * 128 + n if signal n killed it, 124 with reason `timed_out`; null while it runs and if its end is unknown.
+     */
+    exitCode: number | null;
+    /**
+     * The signal that killed it, such as SIGTERM.
+     */
+    signal: string | null;
+    /**
+     * Why it ended, other than by itself or a signal: its timeout, the memory of the sandbox, or nobody saw its end because the sandbox was started from its disk.
+     */
+    reason: 'timed_out' | 'out_of_memory' | 'lost' | (string & {}) | null;
+    startedAt: string;
+    endedAt: string | null;
+};
+
+/**
+ * Consecutive bytes of an output.
+ */
+export type ProcessOutputChunk = {
+    stream: 'stdout' | 'stderr' | 'output' | (string & {});
+    /**
+     * Of its first byte in the stream.
+     */
+    offset: number;
+    /**
+     * Bytes before it that are no longer kept, or had no room on the disk.
+     */
+    lostBytes: number;
+    data: string;
+    /**
+     * `utf8` if the bytes are valid UTF-8 without NUL, otherwise `base64`.
+     */
+    encoding: 'utf8' | 'base64' | (string & {});
+    /**
+     * Value of `since` to continue behind it and the chunks before it.
+     */
+    cursor: string;
+};
+
+/**
  * Intended use of a sandbox; selects its initial machine size. `auto` follows measured use.
  */
 export type Profile = 'auto' | 'agent-small' | 'agent-standard' | 'build-heavy' | 'browser-heavy' | 'repo-large' | 'long-running';
@@ -1683,6 +1753,19 @@ export type PutAgentCredentialsResult = {
     agentCredentials: AgentCredentials;
 };
 
+export type ReadProcessOutputResult = {
+    process: Process;
+    chunks: Array<ProcessOutputChunk>;
+    /**
+     * Value of `since` for the next request.
+     */
+    cursor: string;
+    /**
+     * Whether this is all: no program can write to the outputs any more.
+     */
+    complete: boolean;
+};
+
 /**
  * An invitation as shown to the holder of its mailed token.
  */
@@ -1708,6 +1791,10 @@ export type RemoveMemberResult = {
     member: Member;
 };
 
+export type RemoveProcessResult = {
+    [key: string]: unknown;
+};
+
 export type RenewSandboxResult = {
     sandbox: Sandbox;
 };
@@ -1718,6 +1805,15 @@ export type RenewSandboxResult = {
 export type RepoCredentials = {
     username?: string;
     token: string;
+};
+
+export type ResizeProcessRequest = {
+    cols: number;
+    rows: number;
+};
+
+export type ResizeProcessResult = {
+    process: Process;
 };
 
 /**
@@ -1945,6 +2041,14 @@ export type SignIn = {
     current: boolean;
 };
 
+export type SignalProcessRequest = {
+    signal?: 'SIGHUP' | 'SIGINT' | 'SIGQUIT' | 'SIGKILL' | 'SIGUSR1' | 'SIGUSR2' | 'SIGTERM' | 'SIGCONT' | 'SIGTSTP' | 'SIGWINCH';
+};
+
+export type SignalProcessResult = {
+    process: Process;
+};
+
 export type SleepSandboxResult = {
     sandbox: Sandbox;
 };
@@ -1967,6 +2071,60 @@ export type Sso = {
  * `emulation`: the host has no hardware virtualization. `no_warm_vm`: the warm pool of the host is empty. More may be added; clients must accept unknown values.
  */
 export type StartDelay = 'emulation' | 'no_warm_vm';
+
+/**
+ * Exactly one of `command` and `argv`.
+ */
+export type StartProcessRequest = {
+    /**
+     * Command for /bin/sh.
+     */
+    command?: string;
+    /**
+     * A program and its arguments, instead of `command`.
+     */
+    argv?: Array<string>;
+    /**
+     * Working directory, by default /code. A relative path is relative to /code.
+     */
+    cwd?: string;
+    /**
+     * Environment variables, in addition to those of every command; at most 256 with together 65536 characters.
+     */
+    env?: {
+        [key: string]: string;
+    };
+    /**
+     * User that runs the command, by default the user of the sandbox; root for all permissions.
+     */
+    user?: string;
+    /**
+     * Runs in a terminal, which merges stdout and stderr into `output`.
+     */
+    tty?: boolean;
+    cols?: number;
+    rows?: number;
+    /**
+     * Whether input is written later; otherwise it is empty.
+     */
+    stdin?: boolean;
+    /**
+     * A label; need not be unique.
+     */
+    name?: string;
+    /**
+     * The process is killed when it expires, by default never.
+     */
+    timeoutSeconds?: number;
+    /**
+     * Of each stream, at least so many of the last bytes are kept.
+     */
+    outputBytes?: number;
+};
+
+export type StartProcessResult = {
+    process: Process;
+};
 
 export type StopSandboxResult = {
     sandbox: Sandbox;
@@ -2205,6 +2363,29 @@ export type WriteFileRequest = {
     ifUnchanged?: string;
 };
 
+export type WriteProcessInputRequest = {
+    data?: string;
+    /**
+     * Encoding of `data`.
+     */
+    encoding?: 'utf8' | 'base64';
+    /**
+     * Bytes of the input before `data`, by default all so far.
+     */
+    offset?: number;
+    /**
+     * Closes the input after `data`.
+     */
+    end?: boolean;
+};
+
+export type WriteProcessInputResult = {
+    /**
+     * Bytes of the input so far.
+     */
+    offset: number;
+};
+
 /**
  * Path, size and hash of a written file.
  */
@@ -2244,7 +2425,7 @@ export type ErrorEnvelope = {
 /**
  * Codes of errors. Further ones will come.
  */
-export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'plan_not_for_sale' | 'signature_invalid' | 'unauthenticated' | 'no_active_plan' | 'billing_not_configured' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'reauthentication_required' | 'sso_required' | 'permission_denied' | 'origin_not_allowed' | 'port_forbidden' | 'route_not_found' | 'host_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'agent_not_found' | 'agent_session_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'sign_in_not_found' | 'invitation_not_found' | 'domain_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'org_limit' | 'project_limit' | 'api_key_limit' | 'agent_token_limit' | 'domain_limit' | 'domain_not_verified' | 'domain_taken' | 'domain_needed' | 'preview_link_limit' | 'machine_hour_limit' | 'plan_already_bought' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'idempotency_key_conflict' | 'agent_turn_active' | 'agent_turn_not_active' | 'agent_bridge_stopped' | 'agent_process_alive' | 'agent_conversation_missing' | 'agent_not_signed_in' | 'agent_not_installed' | 'agent_not_supported' | 'exec_options_unsupported' | 'agent_session_limit' | 'agent_prompt_not_pending' | 'agent_operation_unsupported' | 'metrics_history_unsupported' | 'request_key_conflict' | 'session_retry_upgrade_required' | 'guest_disk_full' | 'file_system_error' | 'file_changed' | 'file_exists' | 'folder_not_empty' | 'upload_stalled' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'too_much_in_flight' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'agent_bridge_not_ready' | 'message_delivery_uncertain' | 'payment_provider_unavailable' | 'shutting_down' | 'preview_link_required' | 'preview_link_invalid' | 'preview_cross_origin' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
+export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'plan_not_for_sale' | 'signature_invalid' | 'unauthenticated' | 'no_active_plan' | 'billing_not_configured' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'reauthentication_required' | 'sso_required' | 'permission_denied' | 'origin_not_allowed' | 'port_forbidden' | 'route_not_found' | 'host_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'agent_not_found' | 'agent_session_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'sign_in_not_found' | 'invitation_not_found' | 'domain_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'org_limit' | 'project_limit' | 'api_key_limit' | 'agent_token_limit' | 'domain_limit' | 'domain_not_verified' | 'domain_taken' | 'domain_needed' | 'preview_link_limit' | 'machine_hour_limit' | 'plan_already_bought' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'idempotency_key_conflict' | 'agent_turn_active' | 'agent_turn_not_active' | 'agent_bridge_stopped' | 'agent_process_alive' | 'agent_conversation_missing' | 'agent_not_signed_in' | 'agent_not_installed' | 'agent_not_supported' | 'exec_options_unsupported' | 'processes_unsupported' | 'process_not_found' | 'process_over' | 'process_input_gap' | 'process_input_full' | 'process_has_no_terminal' | 'process_limit' | 'agent_session_limit' | 'agent_prompt_not_pending' | 'agent_operation_unsupported' | 'metrics_history_unsupported' | 'request_key_conflict' | 'session_retry_upgrade_required' | 'guest_disk_full' | 'file_system_error' | 'file_changed' | 'file_exists' | 'folder_not_empty' | 'upload_stalled' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'too_much_in_flight' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'agent_bridge_not_ready' | 'message_delivery_uncertain' | 'payment_provider_unavailable' | 'shutting_down' | 'preview_link_required' | 'preview_link_invalid' | 'preview_cross_origin' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
 
 export type CreateProjectRequestWritable = {
     /**
@@ -2358,6 +2539,10 @@ export type PutAgentCredentialsRequestWritable = {
      * Base URL of the provider, from the list of the operator; default: the first of the list.
      */
     endpoint?: string;
+};
+
+export type RemoveProcessResultWritable = {
+    [key: string]: unknown;
 };
 
 export type UpdateProjectRequestWritable = {
@@ -3498,7 +3683,7 @@ export type ListActivityData = {
          * The `nextCursor` of the previous page.
          */
         after?: string;
-        kind?: 'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
+        kind?: 'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
         projectId?: string;
         sandboxId?: string;
     };
@@ -3542,11 +3727,11 @@ export type FollowActivityData = {
         /**
          * Only entries of these kinds; repeatable.
          */
-        kind?: Array<'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted'>;
+        kind?: Array<'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted'>;
         /**
          * No entries of these kinds; repeatable.
          */
-        exceptKind?: Array<'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted'>;
+        exceptKind?: Array<'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted'>;
         projectId?: string;
         sandboxId?: string;
         /**
@@ -4521,6 +4706,279 @@ export type ExecInSandboxResponses = {
 };
 
 export type ExecInSandboxResponse = ExecInSandboxResponses[keyof ExecInSandboxResponses];
+
+export type ListProcessesData = {
+    body?: never;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+    };
+    query?: never;
+    url: '/v1/sandboxes/{sandboxId}/processes';
+};
+
+export type ListProcessesErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type ListProcessesError = ListProcessesErrors[keyof ListProcessesErrors];
+
+export type ListProcessesResponses = {
+    /**
+     * Success.
+     */
+    200: ListProcessesResult;
+};
+
+export type ListProcessesResponse = ListProcessesResponses[keyof ListProcessesResponses];
+
+export type StartProcessData = {
+    body: StartProcessRequest;
+    headers?: {
+        /**
+         * A repeat with the same key and body within 24 hours returns the resource of the first call. Use a new key for each resource; a call whose response was lost can then be retried safely.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+    };
+    query?: never;
+    url: '/v1/sandboxes/{sandboxId}/processes';
+};
+
+export type StartProcessErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type StartProcessError = StartProcessErrors[keyof StartProcessErrors];
+
+export type StartProcessResponses = {
+    /**
+     * Created.
+     */
+    201: StartProcessResult;
+};
+
+export type StartProcessResponse = StartProcessResponses[keyof StartProcessResponses];
+
+export type RemoveProcessData = {
+    body?: never;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+        processId: string;
+    };
+    query?: never;
+    url: '/v1/sandboxes/{sandboxId}/processes/{processId}';
+};
+
+export type RemoveProcessErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type RemoveProcessError = RemoveProcessErrors[keyof RemoveProcessErrors];
+
+export type RemoveProcessResponses = {
+    /**
+     * Success.
+     */
+    200: RemoveProcessResult;
+};
+
+export type RemoveProcessResponse = RemoveProcessResponses[keyof RemoveProcessResponses];
+
+export type GetProcessData = {
+    body?: never;
+    headers?: {
+        /**
+         * `wait=N`: held up to N seconds, at most 25, until there is news.
+         */
+        Prefer?: string;
+    };
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+        processId: string;
+    };
+    query?: never;
+    url: '/v1/sandboxes/{sandboxId}/processes/{processId}';
+};
+
+export type GetProcessErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type GetProcessError = GetProcessErrors[keyof GetProcessErrors];
+
+export type GetProcessResponses = {
+    /**
+     * Success.
+     */
+    200: GetProcessResult;
+};
+
+export type GetProcessResponse = GetProcessResponses[keyof GetProcessResponses];
+
+export type ReadProcessOutputData = {
+    body?: never;
+    headers?: {
+        /**
+         * `wait=N`: held up to N seconds, at most 25, until there is news.
+         */
+        Prefer?: string;
+    };
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+        processId: string;
+    };
+    query?: {
+        /**
+         * The `cursor` of the previous response; without it, from the first byte that is kept.
+         */
+        since?: string;
+        /**
+         * Without `since`: only so many of the last bytes of each stream.
+         */
+        tail?: number;
+    };
+    url: '/v1/sandboxes/{sandboxId}/processes/{processId}/output';
+};
+
+export type ReadProcessOutputErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type ReadProcessOutputError = ReadProcessOutputErrors[keyof ReadProcessOutputErrors];
+
+export type ReadProcessOutputResponses = {
+    /**
+     * Success.
+     */
+    200: ReadProcessOutputResult;
+};
+
+export type ReadProcessOutputResponse = ReadProcessOutputResponses[keyof ReadProcessOutputResponses];
+
+export type WriteProcessInputData = {
+    body: WriteProcessInputRequest;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+        processId: string;
+    };
+    query?: never;
+    url: '/v1/sandboxes/{sandboxId}/processes/{processId}/stdin';
+};
+
+export type WriteProcessInputErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type WriteProcessInputError = WriteProcessInputErrors[keyof WriteProcessInputErrors];
+
+export type WriteProcessInputResponses = {
+    /**
+     * Success.
+     */
+    200: WriteProcessInputResult;
+};
+
+export type WriteProcessInputResponse = WriteProcessInputResponses[keyof WriteProcessInputResponses];
+
+export type SignalProcessData = {
+    body: SignalProcessRequest;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+        processId: string;
+    };
+    query?: never;
+    url: '/v1/sandboxes/{sandboxId}/processes/{processId}/signal';
+};
+
+export type SignalProcessErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type SignalProcessError = SignalProcessErrors[keyof SignalProcessErrors];
+
+export type SignalProcessResponses = {
+    /**
+     * Success.
+     */
+    200: SignalProcessResult;
+};
+
+export type SignalProcessResponse = SignalProcessResponses[keyof SignalProcessResponses];
+
+export type ResizeProcessData = {
+    body: ResizeProcessRequest;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+        processId: string;
+    };
+    query?: never;
+    url: '/v1/sandboxes/{sandboxId}/processes/{processId}/size';
+};
+
+export type ResizeProcessErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type ResizeProcessError = ResizeProcessErrors[keyof ResizeProcessErrors];
+
+export type ResizeProcessResponses = {
+    /**
+     * Success.
+     */
+    200: ResizeProcessResult;
+};
+
+export type ResizeProcessResponse = ResizeProcessResponses[keyof ResizeProcessResponses];
 
 export type GetSshAccessData = {
     body?: never;

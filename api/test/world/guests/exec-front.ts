@@ -3,8 +3,10 @@
 import http from 'node:http';
 import type { Duplex } from 'node:stream';
 import { guestExecRequest, guestRunRequest, type GuestRunRequest } from '@berth/protocol/calls/exec.ts';
-import { HOST_ERRORS, type HostErrorCode, type VmView } from '@berth/protocol/host.ts';
+import { HOST_ERRORS, type VmView } from '@berth/protocol/host.ts';
 import { messageOf } from '@berth/os/errors.ts';
+import { ExecRefusal } from './exec-refusal.ts';
+import { ProcessGuests } from './process-guests.ts';
 
 /**
  * Script of an exec: returns the result or throws an {@link ExecRefusal}. The signal aborts when
@@ -13,17 +15,6 @@ import { messageOf } from '@berth/os/errors.ts';
 type ExecScript = (request: GuestRunRequest, signal: AbortSignal) => Promise<unknown>;
 
 type StreamScript = (caller: Duplex) => void;
-
-export class ExecRefusal extends Error {
-  readonly code: HostErrorCode;
-  readonly errno: string | undefined;
-
-  constructor(code: HostErrorCode, message: string, errno?: string) {
-    super(message);
-    this.code = code;
-    this.errno = errno;
-  }
-}
 
 /** File call as received; `body` is the content of a write. */
 export interface FileCall {
@@ -72,6 +63,8 @@ export interface ExecFront {
   files: FileScript;
   /** By default the guests of agent-guests.ts. */
   agents: AgentScript;
+  /** Processes of the guests. */
+  readonly processes: ProcessGuests;
   /** Metrics of a VM, possibly async, or a thrown {@link ExecRefusal}. */
   metrics: (vmId: string) => unknown;
   /** History of a VM, or a thrown {@link ExecRefusal}. By default one point. */
@@ -100,6 +93,7 @@ export async function startExecFront(socketPath: string, behind: string): Promis
       return Buffer.from(verb === 'list' ? 'D\0EC' : 'a content');
     },
     agents: () => Promise.reject(new ExecRefusal('vm_not_running', 'no script')),
+    processes: new ProcessGuests(),
     metrics: () => {
       throw new ExecRefusal('vm_not_running', 'no script');
     },
@@ -141,7 +135,14 @@ export async function startExecFront(socketPath: string, behind: string): Promis
     if (agents !== null) {
       const [, vmId = '', sessionId = '', verb = '', turnId, isVoid, query = ''] = agents;
       const call = { vmId, sessionId, verb: isVoid ?? verb, turnId, query: new URLSearchParams(query) };
-      void runAgentCall(request, response, front, call);
+      void runWithBody(request, response, (body, gone) => front.agents({ ...call, body }, gone));
+      return;
+    }
+    const ofProcesses = /^\/vms\/([^/]+)\/processes(?:\/([^/?]+))?(?:\/([a-z]+))?(?:\?(.*))?$/.exec(request.url ?? '');
+    if (ofProcesses !== null) {
+      const [, vmId = '', processId = '', verb = '', query = ''] = ofProcesses;
+      const call = { vmId, method: request.method ?? 'GET', processId, verb, query: new URLSearchParams(query) };
+      void runWithBody(request, response, (body, gone) => front.processes.answer({ ...call, body }, gone));
       return;
     }
     const { listVms } = front;
@@ -260,18 +261,17 @@ async function runExec(request: http.IncomingMessage, response: http.ServerRespo
   }
 }
 
-async function runAgentCall(
+async function runWithBody(
   request: http.IncomingMessage,
   response: http.ServerResponse,
-  front: ExecFront,
-  call: Omit<AgentCall, 'body'>,
+  script: (body: Record<string, unknown>, gone: AbortSignal) => Promise<unknown>,
 ): Promise<void> {
   const gone = new AbortController();
   response.on('close', () => gone.abort());
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   const body = chunks.length === 0 ? {} : (JSON.parse(Buffer.concat(chunks).toString()) as Record<string, unknown>);
-  await answer(response, () => front.agents({ ...call, body }, gone.signal));
+  await answer(response, () => script(body, gone.signal));
 }
 
 async function answer(response: http.ServerResponse, script: () => unknown): Promise<void> {

@@ -3,7 +3,8 @@
 import { randomBytes } from 'node:crypto';
 import type { GuestAgentView, GuestReply, GuestTurn } from '@berth/protocol/agents.ts';
 import type { AgentErrorCode } from '@berth/protocol/agent-errors.ts';
-import { ExecRefusal, type AgentCall } from './exec-front.ts';
+import { type AgentCall } from './exec-front.ts';
+import { ExecRefusal } from './exec-refusal.ts';
 
 const refusal = (code: AgentErrorCode): ExecRefusal => new ExecRefusal(code, code.replaceAll('_', ' '));
 

@@ -1,0 +1,30 @@
+// Wire format of processes.
+import * as contract from '@berth/contract/commands/processes.ts';
+import * as processes from '../../services/commands/processes.ts';
+import { bind } from '../../call/bind.ts';
+
+export const processRoutes = [
+  bind(contract.startProcess, async (context, call) => ({
+    process: await processes.startProcess(context, call, call.body, call),
+  })),
+  bind(contract.listProcesses, async (context, call) => ({ processes: await processes.listProcesses(context, call) })),
+  bind(contract.getProcess, async (context, call) => ({
+    process: await processes.getProcess(context, call, call.holdMs),
+  })),
+  bind(contract.readProcessOutput, (context, call) =>
+    processes.readOutput(context, call, { ...call.query, waitMs: call.holdMs }),
+  ),
+  bind(contract.writeProcessInput, async (context, call) => ({
+    offset: await processes.writeInput(context, call, call.body),
+  })),
+  bind(contract.signalProcess, async (context, call) => ({
+    process: await processes.signalProcess(context, call, call.body.signal),
+  })),
+  bind(contract.resizeProcess, async (context, call) => ({
+    process: await processes.resizeProcess(context, call, call.body),
+  })),
+  bind(contract.removeProcess, async (context, call) => {
+    await processes.removeProcess(context, call);
+    return {};
+  }),
+];

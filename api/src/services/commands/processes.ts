@@ -1,0 +1,269 @@
+// Processes of a sandbox: data plane, directly through the host. The guest owns them: there are no
+// rows. A look at one does not count as use of the sandbox.
+import { createHash } from 'node:crypto';
+import { constants } from 'node:os';
+import type { ProcessOutputChunk, SandboxProcess, StartProcess } from '@berth/contract/commands/processes.ts';
+import type { ActivityKind } from '@berth/contract/route/activity-kinds.ts';
+import * as calls from '@berth/protocol/calls/processes.ts';
+import { PROCESS_ID, PROCESS_LIMITS, TIMED_OUT_EXIT_CODE } from '@berth/protocol/guest-limits.ts';
+import type { GuestProcess } from '@berth/protocol/processes.ts';
+import type { HostClient } from '../../hosts/client.ts';
+import type { Actor } from '../../rules/access/access.ts';
+import { canonicalJson } from '../../rules/canonical-json.ts';
+import { CodedError, invalidField } from '../../rules/coded-error.ts';
+import { bytesOf } from '../../rules/files/content.ts';
+import { chunkOf, cursorOf, invalidCursor, isOfTerminal, offsetsOf } from '../../rules/commands/output.ts';
+import { requireLegal } from '../../rules/sandboxes/action.ts';
+import { insertActivity } from '../../store/activity/activity.ts';
+import { idOfHash, newId } from '../../store/database/ids.ts';
+import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
+import type { ServiceContext } from '../context/context.ts';
+import { ensureAwake, located, type SandboxInUse } from '../sandboxes/use.ts';
+import { variablesOf } from './exec.ts';
+import { explainProcessFailure, processNotFound, type Named } from './failure.ts';
+
+/** Of bytes that a response has: as received, and as sent. */
+const COPIES = 2;
+/** Of a process in a response, without its texts. */
+const VIEW_BYTES = 512;
+
+/** What every call needs. */
+interface ProcessCall {
+  actor: Actor;
+  sandbox: LocatedSandboxRow;
+  signal: AbortSignal;
+  /** Counts bytes that the call keeps. Throws `too_much_in_flight`. */
+  hold: (bytes: number) => void;
+}
+
+interface OneProcess extends ProcessCall {
+  params: { processId: string };
+}
+
+/** Starts a process. With a key, a repeat returns the first one. */
+export async function startProcess(
+  context: ServiceContext,
+  call: ProcessCall,
+  body: StartProcess,
+  { idempotencyKey, markReplayed }: { idempotencyKey: string | undefined; markReplayed: () => void },
+): Promise<SandboxProcess> {
+  const { sandbox } = call;
+  const processId =
+    idempotencyKey === undefined ? newId('process') : idOfHash('process', `${sandbox.id} ${idempotencyKey}`);
+  const { command, argv, cwd, env, user, tty, cols, rows, stdin, name, timeoutSeconds, outputBytes } = body;
+  const digest = createHash('sha256').update(canonicalJson(body)).digest('hex');
+  const request = {
+    command,
+    argv,
+    cwd,
+    env: variablesOf(env),
+    user,
+    terminal: tty ? { rows, cols } : undefined,
+    stdin,
+    name: name ?? null,
+    limitSeconds: timeoutSeconds ?? null,
+    outputBytes,
+    digest,
+  };
+  const started = await use(context, call, body, (host, about) =>
+    host.call(calls.startProcess, { ...about, params: { processId }, body: request }, { signal: call.signal }),
+  );
+  if (started.digest !== digest) {
+    throw new CodedError(
+      'idempotency_key_conflict',
+      'this Idempotency-Key was used for a process with another body; use a new key for it',
+    );
+  }
+  if (started.isKnown) markReplayed();
+  else await note(context, call, 'sandbox_process_started', { processId });
+  return shown(sandbox.id, started.process);
+}
+
+export async function listProcesses(context: ServiceContext, call: ProcessCall): Promise<SandboxProcess[]> {
+  const { processes } = await look(context, call, (host, about) =>
+    host.call(calls.listProcesses, about, { signal: call.signal }),
+  );
+  call.hold(COPIES * processes.reduce((sum, { command, cwd }) => sum + command.length + cwd.length + VIEW_BYTES, 0));
+  return processes.map((process) => shown(call.sandbox.id, process));
+}
+
+/** With a wait, once it has ended. */
+export async function getProcess(context: ServiceContext, call: OneProcess, waitMs: number): Promise<SandboxProcess> {
+  const params = paramsOf(call);
+  const { process } = await look(context, call, (host, about) =>
+    host.call(calls.getProcess, { ...about, params, query: { waitMs } }, { signal: call.signal }),
+  );
+  return shown(call.sandbox.id, process);
+}
+
+interface ReadOutput {
+  process: SandboxProcess;
+  chunks: ProcessOutputChunk[];
+  cursor: string;
+  complete: boolean;
+}
+
+/** Output behind the cursor; with a wait, once there is some or nobody can write any more. */
+export async function readOutput(
+  context: ServiceContext,
+  call: OneProcess,
+  { since, tail, waitMs }: { since?: string | undefined; tail?: number | undefined; waitMs: number },
+): Promise<ReadOutput> {
+  const params = paramsOf(call);
+  const from = offsetsOf(since);
+  const query = { ...from, waitMs, ...(since === undefined && tail !== undefined ? { tail } : {}) };
+  const read = await look(context, call, (host, about) =>
+    host.call(calls.readProcessOutput, { ...about, params, query }, { signal: call.signal }),
+  );
+  const next: { [stream in ProcessOutputChunk['stream']]?: number | undefined } = { ...read.starts };
+  call.hold(COPIES * read.pieces.reduce((sum, { base64 }) => sum + base64.length, 0));
+  const { tty } = read.process;
+  if (since !== undefined && isOfTerminal(since) !== tty) throw invalidCursor();
+  const chunks = read.pieces.map(({ stream, offset, base64 }) => {
+    const found = chunkOf({ stream, offset, bytes: Buffer.from(base64, 'base64') }, read.starts[stream] ?? 0);
+    next[stream] = found.next;
+    return { ...found.chunk, cursor: cursorOf(next, tty) };
+  });
+  const streams = tty ? (['output'] as const) : (['stdout', 'stderr'] as const);
+  return {
+    process: shown(call.sandbox.id, read.process),
+    chunks,
+    cursor: cursorOf(next, tty),
+    complete: streams.every((stream) => read.closed.includes(stream)),
+  };
+}
+
+export async function writeInput(
+  context: ServiceContext,
+  call: OneProcess,
+  {
+    data,
+    encoding,
+    offset,
+    end,
+  }: { data: string; encoding: 'utf8' | 'base64'; offset?: number | undefined; end: boolean },
+): Promise<number> {
+  const params = paramsOf(call);
+  const bytes = bytesOf('body.data', data, encoding);
+  if (bytes.length > PROCESS_LIMITS.inputBytes) {
+    const problem = `has ${bytes.length} bytes; at most ${PROCESS_LIMITS.inputBytes} go in one request`;
+    throw invalidField('body.data', problem);
+  }
+  const body = { offset: offset ?? null, base64: bytes.toString('base64'), end };
+  const written = await use(context, call, {}, (host, about) =>
+    host.call(calls.writeProcessInput, { ...about, params, body }, { signal: call.signal }),
+  );
+  return written.offset;
+}
+
+export async function signalProcess(
+  context: ServiceContext,
+  call: OneProcess,
+  signal: calls.ProcessSignal,
+): Promise<SandboxProcess> {
+  const params = paramsOf(call);
+  const { process } = await use(context, call, {}, (host, about) =>
+    host.call(calls.signalProcess, { ...about, params, body: { signal } }, { signal: call.signal }),
+  );
+  await note(context, call, 'sandbox_process_signaled', { processId: params.processId, signal });
+  return shown(call.sandbox.id, process);
+}
+
+export async function resizeProcess(
+  context: ServiceContext,
+  call: OneProcess,
+  size: { rows: number; cols: number },
+): Promise<SandboxProcess> {
+  const params = paramsOf(call);
+  const { process } = await use(context, call, {}, (host, about) =>
+    host.call(calls.resizeProcess, { ...about, params, body: size }, { signal: call.signal }),
+  );
+  return shown(call.sandbox.id, process);
+}
+
+/** Kills it if it runs. */
+export async function removeProcess(context: ServiceContext, call: OneProcess): Promise<void> {
+  const params = paramsOf(call);
+  const { isRemoved } = await use(context, call, {}, (host, about) =>
+    host.call(calls.removeProcess, { ...about, params }, { signal: call.signal }),
+  );
+  if (!isRemoved) throw processNotFound();
+  await note(context, call, 'sandbox_process_removed', { processId: params.processId });
+}
+
+type HostCall<T> = (host: HostClient, about: { vmId: string }) => Promise<T>;
+
+/** A call that uses the sandbox, and wakes it if its project has wake-on-use. */
+async function use<T>(
+  context: ServiceContext,
+  { actor, sandbox, signal }: ProcessCall,
+  asked: Named,
+  call: HostCall<T>,
+): Promise<T> {
+  const inUse = await ensureAwake(context, actor, sandbox, { action: 'exec', signalOfUse: 'exec' }, signal);
+  return await answered(context, inUse, asked, call);
+}
+
+/** A call that is no use: a sandbox falls asleep while its processes are watched. */
+async function look<T>(context: ServiceContext, { sandbox }: ProcessCall, call: HostCall<T>): Promise<T> {
+  requireLegal('exec', sandbox.status);
+  return await answered(context, located(sandbox), {}, call);
+}
+
+async function answered<T>(
+  context: ServiceContext,
+  sandbox: SandboxInUse,
+  asked: Named,
+  call: HostCall<T>,
+): Promise<T> {
+  try {
+    return await call(context.hosts.at(sandbox.host_url), { vmId: sandbox.id });
+  } catch (error) {
+    throw await explainProcessFailure(context, sandbox.id, asked, error);
+  }
+}
+
+/** The guest's word is shown as it is; its ids are checked by the protocol. */
+function shown(
+  sandboxId: string,
+  { processId, name, command, cwd, user, tty, hasInput, startedUnixMs, end }: GuestProcess,
+): SandboxProcess {
+  return {
+    id: processId,
+    sandboxId,
+    name,
+    command,
+    cwd,
+    user,
+    tty,
+    stdin: hasInput,
+    status: end === null ? 'running' : 'exited',
+    exitCode: end === null ? null : exitCodeOf(end),
+    signal: end?.signal ?? null,
+    reason: end?.reason ?? null,
+    startedAt: new Date(startedUnixMs).toISOString(),
+    endedAt: end === null ? null : new Date(end.endedUnixMs).toISOString(),
+  };
+}
+
+/** As of exec: of a signal too. */
+function exitCodeOf({ exitCode, signal, reason }: NonNullable<GuestProcess['end']>): number | null {
+  if (reason === 'timed_out') return TIMED_OUT_EXIT_CODE;
+  const number = (constants.signals as Readonly<Record<string, number>>)[signal ?? ''];
+  return number === undefined ? exitCode : 128 + number;
+}
+
+function paramsOf({ params: { processId } }: OneProcess): { processId: string } {
+  if (!PROCESS_ID.test(processId)) throw processNotFound();
+  return { processId };
+}
+
+async function note(
+  context: ServiceContext,
+  { actor, sandbox }: Pick<ProcessCall, 'actor' | 'sandbox'>,
+  kind: ActivityKind,
+  details: Record<string, unknown>,
+): Promise<void> {
+  const { id, org_id: orgId, project_id: projectId } = sandbox;
+  await insertActivity(context.db, { orgId, projectId, sandboxId: id, actor, kind, details });
+}
