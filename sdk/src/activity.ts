@@ -1,5 +1,5 @@
 // Activity feed of an org.
-import type { Calls } from './calls.ts';
+import type { Calls } from './calls/calls.ts';
 import { HOLD_SECONDS } from './generated/limits.ts';
 import type {
   ActivityEntry,

@@ -1,6 +1,7 @@
 // A conversation with the coding agent of a sandbox: its record and operations.
 import { AgentTurn, type AgentDecision } from './agent-turn.ts';
-import type { Calls } from './calls.ts';
+import type { Calls } from './calls/calls.ts';
+import { newKey } from './calls/new-key.ts';
 import { AGENT_WAKE_WAIT_MS } from './generated/limits.ts';
 import type {
   AgentOperation,
@@ -36,7 +37,6 @@ export interface MessageOptions extends CallOptions {
 const RECOVER_TIMEOUT_MS = 90_000;
 /** Includes the time of a wake. */
 const SEND_TIMEOUT_MS = AGENT_WAKE_WAIT_MS + 40_000;
-const KEY_BYTES = 16;
 
 export class AgentSession {
   readonly id: string;
@@ -158,10 +158,4 @@ export class AgentSession {
     this.#data = await raw.recoverAgentSession({ path: { sessionId: this.id }, ...set(notes) });
     return this;
   }
-}
-
-/** Not `crypto.randomUUID`, which browsers lack on plain HTTP. */
-function newKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(KEY_BYTES));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

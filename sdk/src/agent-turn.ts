@@ -1,5 +1,5 @@
 // A turn of an agent session: its replies and its end.
-import type { Calls } from './calls.ts';
+import type { Calls } from './calls/calls.ts';
 import { HOLD_SECONDS } from './generated/limits.ts';
 import type {
   AgentDecision,
@@ -10,7 +10,8 @@ import type {
   SendAgentMessageResult,
 } from './generated/raw/index.ts';
 import { BerthError } from './transport/errors.ts';
-import { Deadline, delay } from './transport/time.ts';
+import { Pauses } from './transport/pauses.ts';
+import { Deadline } from './transport/time.ts';
 import type { CallOptions } from './transport/transport.ts';
 
 export type { AgentDecision, AgentPendingInput, AgentReply, AgentTurnData };
@@ -38,14 +39,6 @@ interface TurnOptions {
   sent?: SendAgentMessageResult;
 }
 
-const FIRST_PAUSE_MS = 100;
-/** Longest pauses after news and without. They limit the requests of a flood of news. */
-const LONGEST_PAUSE_MS = { news: 1_000, none: 5_000 };
-const SLOWER_BY = 1.5;
-/** A response that took longer was held. */
-const HELD_MS = 1_000;
-/** Outage of the service that a follower survives. */
-const OUTAGE_MS = 120_000;
 const POLL_TIMEOUT_MS = HOLD_SECONDS.max * 1_000 + 15_000;
 
 export class AgentTurn {
@@ -100,7 +93,7 @@ export class AgentTurn {
     const what = `turn ${this.id}`;
     const deadline = timeoutMs === undefined ? undefined : new Deadline(timeoutMs, what, [signal]);
     const ends = deadline?.signal ?? signal ?? new AbortController().signal;
-    const pauses = new Pauses(ends);
+    const pauses = new Pauses(ends, onRetry);
     let revision: string | undefined;
     let asked: number | string | undefined;
     try {
@@ -115,7 +108,7 @@ export class AgentTurn {
           // All replies of a turn precede its end.
           if (reads && (turn.endedAt !== null || canRead(session))) yield* this.#read(ends);
         } catch (error) {
-          await pauses.afterFailure(error, { isActive: turn?.endedAt === null, onRetry });
+          await pauses.afterFailure(error, { isActive: turn?.endedAt === null });
           continue;
         }
         onSession?.(session);
@@ -128,7 +121,7 @@ export class AgentTurn {
         }
         const isNews = session.revision !== revision;
         ({ revision } = session);
-        await pauses.after(isNews, Date.now() - startedMs > HELD_MS);
+        await pauses.after(isNews, Date.now() - startedMs);
       }
     } finally {
       deadline?.end();
@@ -182,43 +175,4 @@ export class AgentTurn {
 
 function canRead({ communication }: AgentSession): boolean {
   return communication.capabilities.includes('output');
-}
-
-/** Pauses of a follower: none while responses are held, growing ones otherwise. */
-class Pauses {
-  readonly #signal: AbortSignal;
-  #pauseMs = FIRST_PAUSE_MS;
-  #failingSinceMs: number | undefined;
-
-  constructor(signal: AbortSignal) {
-    this.#signal = signal;
-  }
-
-  async after(isNews: boolean, wasHeld: boolean): Promise<void> {
-    this.#failingSinceMs = undefined;
-    if (wasHeld) this.#pauseMs = FIRST_PAUSE_MS;
-    else await this.#pause(Math.min(this.#pauseMs, isNews ? LONGEST_PAUSE_MS.news : LONGEST_PAUSE_MS.none));
-  }
-
-  /**
-   * Throws failures that do not pass, and passing ones after {@link OUTAGE_MS}.
-   * `isActive`: the turn is: its sandbox may have gone to sleep.
-   */
-  async afterFailure(
-    error: unknown,
-    { isActive, onRetry }: { isActive: boolean; onRetry: FollowOptions['onRetry'] | undefined },
-  ): Promise<void> {
-    const passes =
-      error instanceof BerthError &&
-      (error.retryable || error.code === 'timeout' || (isActive && error.code === 'sandbox_state_conflict'));
-    this.#failingSinceMs ??= Date.now();
-    if (!passes || this.#signal.aborted || Date.now() - this.#failingSinceMs > OUTAGE_MS) throw error;
-    onRetry?.(error);
-    await this.#pause(Math.max(this.#pauseMs, (error.retryAfter ?? 0) * 1_000));
-  }
-
-  async #pause(ms: number): Promise<void> {
-    await delay(ms, this.#signal);
-    this.#pauseMs = Math.min(LONGEST_PAUSE_MS.none, this.#pauseMs * SLOWER_BY);
-  }
 }

@@ -1,6 +1,6 @@
 // Agent sessions: conversations with the coding agents of sandboxes. Loaded on first use.
 import type { AgentSession, AgentSessionData } from './agent-session.ts';
-import type { Calls } from './calls.ts';
+import type { Calls } from './calls/calls.ts';
 import type { ListAgentSessionsData } from './generated/raw/index.ts';
 import type { CallOptions } from './transport/transport.ts';
 

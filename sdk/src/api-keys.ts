@@ -1,5 +1,5 @@
 // API keys of an org. Requires a session token.
-import type { Calls } from './calls.ts';
+import type { Calls } from './calls/calls.ts';
 import type { ApiKey, CreateApiKeyData } from './generated/raw/index.ts';
 import type { OrgCallOptions } from './projects.ts';
 

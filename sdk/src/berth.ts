@@ -2,7 +2,7 @@
 import { Activity } from './activity.ts';
 import { Agents } from './agents.ts';
 import { ApiKeys } from './api-keys.ts';
-import { Calls } from './calls.ts';
+import { Calls } from './calls/calls.ts';
 import { Hosts } from './hosts.ts';
 import { readVariable } from './transport/environment.ts';
 import { BerthError } from './transport/errors.ts';

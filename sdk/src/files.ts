@@ -1,5 +1,5 @@
 // Files of a sandbox.
-import type { Calls } from './calls.ts';
+import type { Calls } from './calls/calls.ts';
 import type {
   ChangedPath,
   FileContent,
@@ -9,6 +9,7 @@ import type {
   MovedFile,
   WrittenFile,
 } from './generated/raw/index.ts';
+import { fromBase64, toBase64 } from './transport/base64.ts';
 import { BerthError } from './transport/errors.ts';
 import type { CallOptions } from './transport/transport.ts';
 
@@ -16,8 +17,6 @@ export type FileData = string | Uint8Array | ArrayBuffer;
 
 /** `ifUnchanged`: `sha256` of the content that the write replaces, or `absent` for a new file. */
 export type WriteOptions = CallOptions & { ifUnchanged?: string };
-
-const BASE64_PIECE = 0x8000;
 
 /** The content of a file, to be read or cancelled. */
 export interface FileDownload {
@@ -152,17 +151,6 @@ export class SandboxFiles {
     const { raw, with: set } = this.#calls;
     return await raw.readFile({ path: { sandboxId: this.#sandboxId }, query: { path }, ...set(options) });
   }
-}
-
-function toBase64(bytes: Uint8Array): string {
-  let binary = '';
-  for (let at = 0; at < bytes.length; at += BASE64_PIECE)
-    binary += String.fromCharCode(...bytes.subarray(at, at + BASE64_PIECE));
-  return btoa(binary);
-}
-
-function fromBase64(text: string): Uint8Array {
-  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 }
 
 export type { ChangedPath, FileContent, FileEntry, FilesSnapshot, FolderListing, MovedFile, WrittenFile };

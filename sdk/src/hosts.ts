@@ -1,5 +1,5 @@
 // Hosts of the installation. Requires a credential of an owner or admin of the operator's org.
-import type { Calls } from './calls.ts';
+import type { Calls } from './calls/calls.ts';
 import type { GetHostResult, Host, HostSandbox, ListHostsData, ListHostsResult } from './generated/raw/index.ts';
 import type { CallOptions } from './transport/transport.ts';
 

@@ -28,7 +28,7 @@ export {
 export { Agents, SandboxAgents, type AgentSessionsPage, type AgentSessionsQuery } from './agents.ts';
 export { ApiKeys, type ApiKey, type ApiKeySpec } from './api-keys.ts';
 export { Berth, type BerthOptions, type Identity, type Org } from './berth.ts';
-export { CommandFailed, CommandResult, type RunningCommand } from './command.ts';
+export { CommandFailed, CommandResult, type ExecOptions, type RunningCommand } from './processes/command.ts';
 export { BerthError, type BerthErrorFields, type LocalErrorCode } from './transport/errors.ts';
 export {
   SandboxFiles,
@@ -67,11 +67,19 @@ export type {
 export type * as api from './generated/raw/types.gen.ts';
 export { RawClient } from './generated/raw/index.ts';
 export { SandboxPreviews, type Preview, type PreviewSpec } from './previews.ts';
+export {
+  SandboxProcess,
+  type FollowProcessOptions,
+  type ProcessData,
+  type ProcessEnd,
+  type ProcessOutput,
+  type ProcessOutputOptions,
+} from './processes/process.ts';
+export { SandboxProcesses, type SpawnOptions } from './processes/processes.ts';
 export { Projects, type OrgCallOptions, type Project, type ProjectChanges, type ProjectSpec } from './projects.ts';
 export {
   Sandbox,
   type Awaited,
-  type ExecOptions,
   type LiveMetrics,
   type MetricsHistory,
   type MetricsSample,

@@ -1,5 +1,5 @@
 // Preview links of a sandbox.
-import type { Calls } from './calls.ts';
+import type { Calls } from './calls/calls.ts';
 import type { CreatePreviewData, Preview } from './generated/raw/index.ts';
 import type { CallOptions } from './transport/transport.ts';
 

@@ -1,5 +1,5 @@
 // Projects of an org.
-import type { Calls } from './calls.ts';
+import type { Calls } from './calls/calls.ts';
 import type { CreateProjectData, Project, UpdateProjectData } from './generated/raw/index.ts';
 import type { CallOptions } from './transport/transport.ts';
 

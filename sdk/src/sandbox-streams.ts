@@ -1,5 +1,5 @@
 // Streams of a sandbox. Their modules are loaded on first use.
-import type { Calls } from './calls.ts';
+import type { Calls } from './calls/calls.ts';
 import { BerthError } from './transport/errors.ts';
 import { WEBSOCKET_PATHS } from './generated/contract-tables.ts';
 import { SSH_PORT, TERMINAL_DEFAULT_SIZE, WAKE_ON_USE_WAIT_MS } from './generated/limits.ts';

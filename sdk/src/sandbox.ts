@@ -1,10 +1,12 @@
 // A sandbox: its record and operations.
-import type { Calls } from './calls.ts';
-import { CommandResult, runningCommand, type RunningCommand } from './command.ts';
+import type { Calls } from './calls/calls.ts';
+import { CommandResult, runningCommand, type ExecOptions, type RunningCommand } from './processes/command.ts';
 import { SandboxAgents } from './agents.ts';
 import { BerthError, errorWith } from './transport/errors.ts';
 import { SandboxFiles } from './files.ts';
 import { SandboxPreviews } from './previews.ts';
+import type { SandboxProcess } from './processes/process.ts';
+import { SandboxProcesses, type SpawnOptions } from './processes/processes.ts';
 import { EXEC_LIMITS } from './generated/limits.ts';
 import type {
   EgressRequest as SandboxEgress,
@@ -16,23 +18,9 @@ import type { Sandbox as SandboxData, SandboxStatus } from './generated/raw/inde
 import { SandboxStreams } from './sandbox-streams.ts';
 import { Deadline, delay } from './transport/time.ts';
 import type { CallOptions } from './transport/transport.ts';
-import { isOver, isSettled, matcherOf, shown, type Awaited } from './wanted-status.ts';
+import { isOver, isSettled, matcherOf, shown, type Awaited } from './calls/wanted-status.ts';
 
 export type { Awaited, LiveMetrics, MetricsHistory, MetricsSample, SandboxData, SandboxEgress, SandboxStatus };
-
-/** Options of {@link Sandbox.exec}. */
-export interface ExecOptions extends CallOptions {
-  /** Timeout of the command in seconds: 1 to 600, by default 120. */
-  timeoutSeconds?: number;
-  /** Working directory, by default `/code`. A relative path is relative to `/code`. */
-  cwd?: string;
-  /** Environment variables, in addition to those of every command. */
-  env?: Readonly<Record<string, string>>;
-  /** User of the sandbox that runs the command, such as `root`. */
-  user?: string;
-  /** Standard input, by default empty; at most 65,536 characters. */
-  stdin?: string;
-}
 
 /** Options of calls that start a transition. */
 export interface TransitionOptions extends CallOptions {
@@ -63,6 +51,8 @@ export class Sandbox extends SandboxStreams {
   readonly previews: SandboxPreviews;
   /** Conversations with its coding agent. */
   readonly agents: SandboxAgents;
+  /** Programs that outlive the request that started them. */
+  readonly processes: SandboxProcesses;
   readonly #calls: Calls;
   #data: SandboxData;
 
@@ -74,6 +64,7 @@ export class Sandbox extends SandboxStreams {
     this.files = new SandboxFiles(calls, data.id);
     this.previews = new SandboxPreviews(calls, data.id);
     this.agents = new SandboxAgents(calls, data.id);
+    this.processes = new SandboxProcesses(calls, data.id);
   }
 
   /** Record of the last response. */
@@ -105,15 +96,22 @@ export class Sandbox extends SandboxStreams {
     return runningCommand(this.#exec(command, options));
   }
 
-  async #exec(command: string, { signal, timeoutMs, ...options }: ExecOptions): Promise<CommandResult> {
+  /** Starts a process: {@link SandboxProcesses.start}. */
+  async spawn(command: string | readonly string[], options: SpawnOptions = {}): Promise<SandboxProcess> {
+    return await this.processes.start(command, options);
+  }
+
+  async #exec(command: string, options: ExecOptions): Promise<CommandResult> {
+    const { onStdout, onStderr, signal, timeoutMs: given, ...rest } = options;
+    const seconds = rest.timeoutSeconds ?? EXEC_LIMITS.timeoutSeconds.default;
+    const timeoutMs = given ?? seconds * 1_000 + BEYOND_COMMAND_MS;
+    if (onStdout !== undefined || onStderr !== undefined) {
+      const { streamCommand } = await import('./processes/streamed-command.ts');
+      return await streamCommand(this.processes, command, { ...options, timeoutMs });
+    }
     const { raw, with: set } = this.#calls;
-    const seconds = options.timeoutSeconds ?? EXEC_LIMITS.timeoutSeconds.default;
-    const notes = {
-      timeoutMs: timeoutMs ?? seconds * 1_000 + BEYOND_COMMAND_MS,
-      signal,
-      whenLost: 'The command may have run, in whole or in part.',
-    };
-    const body = { command, ...options };
+    const notes = { timeoutMs, signal, whenLost: 'The command may have run, in whole or in part.' };
+    const body = { command, ...rest };
     return new CommandResult(command, await raw.execInSandbox({ path: { sandboxId: this.id }, body, ...set(notes) }));
   }
 

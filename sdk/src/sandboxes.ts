@@ -1,5 +1,5 @@
 // Sandboxes of an org.
-import type { Calls } from './calls.ts';
+import type { Calls } from './calls/calls.ts';
 import type {
   CountSandboxesData,
   CountSandboxesResult,
@@ -8,6 +8,7 @@ import type {
 } from './generated/raw/index.ts';
 import type { OrgCallOptions } from './projects.ts';
 import { Sandbox, TRANSITION_TIMEOUT_MS, type TransitionOptions } from './sandbox.ts';
+import { SandboxProcesses } from './processes/processes.ts';
 import { SandboxStreams } from './sandbox-streams.ts';
 import { BerthError } from './transport/errors.ts';
 import type { CallOptions } from './transport/transport.ts';
@@ -124,6 +125,11 @@ export class Sandboxes {
   /** Streams of a sandbox by id, without requesting its record. */
   streams(sandboxId: string): SandboxStreams {
     return new SandboxStreams(this.#calls, sandboxId);
+  }
+
+  /** Processes of a sandbox by id, without requesting its record. */
+  processes(sandboxId: string): SandboxProcesses {
+    return new SandboxProcesses(this.#calls, sandboxId);
   }
 
   /** Returns a sandbox, including a deleted one. */

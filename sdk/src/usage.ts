@@ -1,5 +1,5 @@
 // Machine hours and caps of an org.
-import type { Calls } from './calls.ts';
+import type { Calls } from './calls/calls.ts';
 import type {
   EndUserUsage,
   GetDailyUsageData,

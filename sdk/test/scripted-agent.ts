@@ -4,8 +4,8 @@
 //   ask TITLE  asks; replies the decision
 //   hang       until the turn is ended
 import type { GuestTurn } from '@berth/protocol/agents.ts';
-import { ExecRefusal } from '../../api/test/world/exec-front.ts';
-import type { AgentGuests, GuestSession } from '../../api/test/world/agent-guests.ts';
+import { ExecRefusal } from '../../api/test/world/guests/exec-refusal.ts';
+import type { AgentGuests, GuestSession } from '../../api/test/world/guests/agent-guests.ts';
 import { untilTrue } from '../../os/test/until.ts';
 import type { TestAgentTurn } from '../src/testing/index.ts';
 

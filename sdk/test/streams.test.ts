@@ -7,7 +7,7 @@ import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { WebSocket as NodeWebSocket } from 'ws';
 import { signInAs, startApi, type TestApi } from '../../api/test/world/api.ts';
-import { ExecRefusal } from '../../api/test/world/exec-front.ts';
+import { ExecRefusal } from '../../api/test/world/guests/exec-refusal.ts';
 import { untilTrue } from '../../os/test/until.ts';
 import {
   Berth,

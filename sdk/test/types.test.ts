@@ -30,6 +30,8 @@ async function use(berth: Berth, error: BerthError): Promise<void> {
   // @ts-expect-error a command is a text
   await sandbox.exec(['ls']);
 
+  await useProcesses(sandbox, { cursor: () => Promise.resolve(undefined), append: () => Promise.resolve() });
+
   await sandbox.waitUntil('ready');
   await sandbox.waitUntil(['stopped', 'of a later version']);
   await sandbox.waitUntil(({ status }) => status !== 'provisioning');
@@ -59,6 +61,33 @@ async function use(berth: Berth, error: BerthError): Promise<void> {
   await berth.raw.listSandboxes({ path: {} });
   // @ts-expect-error a limit is a number
   await berth.raw.listSandboxes({ path: { orgId: 'org_1' }, query: { limit: '5' } });
+}
+
+/** As in the README. */
+async function useProcesses(
+  sandbox: Sandbox,
+  store: { cursor(): Promise<string | undefined>; append(bytes: Uint8Array, cursor: string): Promise<void> },
+): Promise<void> {
+  const server = await sandbox.spawn('npm run dev', { name: 'web', env: { PORT: '3000' } });
+  for await (const { stream, text } of server.output()) {
+    holds<Takes<typeof stream, 'stdout'>>();
+    if (text.includes('listening')) break;
+  }
+  await server.kill();
+  const { exitCode, signal, reason } = await server.exited;
+  holds<Same<typeof exitCode, number | null>>();
+  holds<Takes<typeof signal, string | null>>();
+  holds<Takes<typeof reason, 'timed_out' | 'of a later version' | null>>();
+  await server.remove();
+  for await (const chunk of server.output({ since: await store.cursor() }))
+    await store.append(chunk.bytes, chunk.cursor);
+  await sandbox.exec('npm run build', { onStdout: (text) => process.stdout.write(text) });
+  await using program = await sandbox.spawn(['node', 'a.js'], { stdin: true });
+  await program.stdin.getWriter().write('x');
+  // @ts-expect-error a command is either a line or a list
+  await sandbox.spawn({ command: 'x' });
+  // @ts-expect-error a signal that there is not
+  await server.kill('SIGNONE');
 }
 
 test('SDK types match the contract and accept later values', () => {

@@ -1,13 +1,15 @@
 // Both services of the SDK tests: the real one with fake VMs, and the in-memory TestServer.
 import { Berth, type AgentSession, type BerthOptions } from '../src/index.ts';
 import { TestFiles } from '../src/testing/files.ts';
-import { Refusal } from '../src/testing/refusal.ts';
+import { Refusal } from '../src/testing/requests/refusal.ts';
 import { TestServer } from '../src/testing/index.ts';
 import type { FileErrorCode } from '@berth/protocol/files.ts';
 import { startApi, type TestApi } from '../../api/test/world/api.ts';
-import { ExecRefusal, type FileCall } from '../../api/test/world/exec-front.ts';
+import { type FileCall } from '../../api/test/world/guests/exec-front.ts';
+import { ExecRefusal } from '../../api/test/world/guests/exec-refusal.ts';
 import { idleMetrics } from '../../api/test/world/host-stand-in.ts';
 import { runCommand } from './guest.ts';
+import { GuestsInMemory, guestsOfApi, type Guests } from './guests/guest-process.ts';
 import { loseMessageResponse, playAgent, playGuests, stopGuest } from './scripted-agent.ts';
 import { StreamGuest } from './stream-guest.ts';
 
@@ -24,6 +26,10 @@ export interface World {
   fetch: typeof globalThis.fetch;
   /** Ends the agent of a session, with its turn. */
   stopAgent(session: AgentSession): void;
+  /** Processes in the guests. */
+  guests: Guests;
+  /** Ends the requests to a VM that are held, as its end does. */
+  breakCalls(sandboxId: string): void;
   /** Makes the delivery of the next message uncertain; it is delivered. */
   loseNextMessage(): void;
   close(): Promise<void>;
@@ -58,6 +64,8 @@ export async function realWorld(): Promise<World> {
     sessionToken,
     client,
     fetch,
+    guests: guestsOfApi(api.front.processes),
+    breakCalls: (sandboxId) => api.front.processes.breakCalls(sandboxId),
     stopAgent: ({ id, data }) => stopGuest(api.agents, data.sandboxId, id),
     loseNextMessage: () => loseMessageResponse(api.agents),
     close: () => api.close(),
@@ -97,10 +105,8 @@ function answerFileCall(files: TestFiles, { verb, path, query, depth, body }: Fi
 }
 
 export function worldInMemory(): Promise<World> {
-  const server = new TestServer({
-    exec: runCommand,
-    agent: playAgent,
-  });
+  const guests = new GuestsInMemory();
+  const server = new TestServer({ exec: runCommand, agent: playAgent, process: guests.play });
   return Promise.resolve({
     name: 'the test server',
     url: server.url,
@@ -117,6 +123,9 @@ export function worldInMemory(): Promise<World> {
         ...options,
       }),
     fetch: server.fetch,
+    guests,
+    // The test server ends them itself.
+    breakCalls: () => undefined,
     stopAgent: ({ id }) => server.stopAgent(id),
     loseNextMessage: () => server.failNext({ path: '/messages', with: 'message_delivery_uncertain' }),
     close: () => Promise.resolve(),

@@ -3,9 +3,9 @@ import { AGENT_OUTPUT_PAGE, AGENT_SESSIONS_PAGE } from '../generated/limits.ts';
 import { TestAgentSession } from './agent.ts';
 import { note, type Answers, type RequestContext } from './answering.ts';
 import { hold } from './hold.ts';
-import { newestFirst, paged } from './paged.ts';
-import { Refusal } from './refusal.ts';
-import type { TestCall } from './request.ts';
+import { newestFirst, paged } from './requests/paged.ts';
+import { Refusal } from './requests/refusal.ts';
+import type { TestCall } from './requests/request.ts';
 import { awakeSandbox } from './sandbox-answers.ts';
 
 export const AGENT_ANSWERS: Answers = {

@@ -12,7 +12,7 @@ import type {
 } from '../generated/raw/index.ts';
 import type { AgentScript, TestAgentTurn, TestApproval } from './agent-script.ts';
 import { viewSession, type TestPrompt } from './agent-view.ts';
-import { Refusal } from './refusal.ts';
+import { Refusal } from './requests/refusal.ts';
 import { newId } from './ids.ts';
 
 interface Turn extends AgentTurnWithMessage {

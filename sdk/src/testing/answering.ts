@@ -2,7 +2,8 @@
 import type { ActivityEntry, Sandbox } from '../generated/raw/index.ts';
 import type { AgentScript } from './agent-script.ts';
 import type { CommandOutcome } from './figures.ts';
-import type { TestCall, TestRouteName } from './request.ts';
+import type { TestCall, TestRouteName } from './requests/request.ts';
+import type { ProcessScript } from './process-script.ts';
 import type { Caller, TestState } from './state.ts';
 
 /** Replaces the shell of every sandbox. */
@@ -23,6 +24,7 @@ export interface RequestContext {
   caller: Caller | null;
   exec: CommandHandler;
   agent: AgentScript;
+  process: ProcessScript | undefined;
   /** Aborts when the caller leaves. */
   signal: AbortSignal;
   nowMs: number;
@@ -47,10 +49,12 @@ export function note(
   kind: string,
   subject: ActivityEntry['subject'],
   sandbox?: Sandbox,
+  details?: Record<string, unknown>,
 ): void {
   state.note(kind, subject, {
     requestId,
     ...(caller === null ? {} : { caller }),
     ...(sandbox === undefined ? {} : { sandbox }),
+    ...(details === undefined ? {} : { details }),
   });
 }

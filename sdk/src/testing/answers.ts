@@ -6,8 +6,9 @@ import { NDJSON } from '../transport/transport.ts';
 import { AGENT_ANSWERS } from './agent-answers.ts';
 import { note, type Answers } from './answering.ts';
 import { hold } from './hold.ts';
-import { newestFirst, paged } from './paged.ts';
-import { Refusal } from './refusal.ts';
+import { newestFirst, paged } from './requests/paged.ts';
+import { Refusal } from './requests/refusal.ts';
+import { PROCESS_ANSWERS } from './process-answers.ts';
 import { requirePermission, SANDBOX_ANSWERS } from './sandbox-answers.ts';
 import { newId } from './ids.ts';
 import type { TestState } from './state.ts';
@@ -119,6 +120,7 @@ export const ANSWERS: Answers = {
   ...USAGE_ANSWERS,
   ...SANDBOX_ANSWERS,
   ...AGENT_ANSWERS,
+  ...PROCESS_ANSWERS,
 };
 
 const SETTABLE = [

@@ -9,7 +9,8 @@ import type {
   MovedFile,
   WrittenFile,
 } from '../generated/raw/index.ts';
-import { Refusal } from './refusal.ts';
+import { fromBase64, toBase64 } from '../transport/base64.ts';
+import { Refusal } from './requests/refusal.ts';
 import { sha256 } from './sha256.ts';
 
 const HOME = '/code';
@@ -23,11 +24,7 @@ export class TestFiles {
     const bytes = this.bytes(path);
     if (bytes.length > FILE_LIMITS.readBytes)
       throw new Refusal('file_too_large', `${full} is longer than ${FILE_LIMITS.readBytes} bytes`);
-    const text = asText(bytes);
-    const file = { path: full, size: bytes.length, sha256: sha256(bytes) };
-    return text === null
-      ? { ...file, content: btoa(binaryOf(bytes)), encoding: 'base64' }
-      : { ...file, content: text, encoding: 'utf8' };
+    return { path: full, size: bytes.length, sha256: sha256(bytes), ...contentOf(bytes) };
   }
 
   bytes(path: string): Uint8Array {
@@ -177,17 +174,17 @@ function asText(bytes: Uint8Array): string | null {
   }
 }
 
-/** The bytes of a write. */
-export function bytesOf(content: string, encoding: string): Uint8Array {
-  if (encoding !== 'base64') return new TextEncoder().encode(content);
-  if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(content))
-    throw new Refusal('invalid_request', 'body.content must be base64: the standard alphabet, with padding');
-
-  return Uint8Array.from(atob(content), (character) => character.charCodeAt(0));
+/** Text if the bytes are valid UTF-8 without NUL. */
+export function contentOf(bytes: Uint8Array): Pick<FileContent, 'content' | 'encoding'> {
+  const text = asText(bytes);
+  return text === null ? { content: toBase64(bytes), encoding: 'base64' } : { content: text, encoding: 'utf8' };
 }
 
-function binaryOf(bytes: Uint8Array): string {
-  let binary = '';
-  for (const byte of bytes) binary += String.fromCharCode(byte);
-  return binary;
+/** The bytes of a write. */
+export function bytesOf(content: string, encoding: string, field = 'body.content'): Uint8Array {
+  if (encoding !== 'base64') return new TextEncoder().encode(content);
+  if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(content))
+    throw new Refusal('invalid_request', `${field} must be base64: the standard alphabet, with padding`);
+
+  return fromBase64(content);
 }

@@ -1,7 +1,7 @@
 // Held responses of the test server.
 import { HOLD_SECONDS } from '../generated/limits.ts';
 import type { RequestContext } from './answering.ts';
-import type { TestCall } from './request.ts';
+import type { TestCall } from './requests/request.ts';
 
 /** Waits for the condition, at most for the time of `Prefer: wait=N`. */
 export async function hold(

@@ -1,12 +1,14 @@
 // `@berth/sdk/testing`: an in-memory server for tests, without network and VMs.
 import { Berth, type BerthOptions } from '../berth.ts';
 import { BerthError } from '../transport/errors.ts';
+import { unlessAborted } from '../transport/time.ts';
 import { NDJSON } from '../transport/transport.ts';
 import type { AgentScript } from './agent-script.ts';
 import type { CommandHandler } from './answering.ts';
+import type { ProcessScript } from './process-script.ts';
 import { ANSWERS, makeApiKey } from './answers.ts';
-import { Refusal, type KnownCode } from './refusal.ts';
-import { findRoute, readRequest, type TestRoute } from './request.ts';
+import { Refusal, type KnownCode } from './requests/refusal.ts';
+import { findRoute, readRequest, type TestRoute } from './requests/request.ts';
 import type { AgentBridgeReason } from '../generated/raw/index.ts';
 import { newId } from './ids.ts';
 import { TestState, type Caller } from './state.ts';
@@ -14,13 +16,16 @@ import { TestState, type Caller } from './state.ts';
 export type { AgentScript, TestAgentTurn, TestApproval } from './agent-script.ts';
 export type { CommandHandler } from './answering.ts';
 export type { CommandOutcome } from './figures.ts';
-export type { KnownCode } from './refusal.ts';
+export type { ProcessScript, TestProcess, TestProcessEnd } from './process-script.ts';
+export type { KnownCode } from './requests/refusal.ts';
 
 export interface TestServerOptions {
   /** Replaces the shell of every sandbox. By default, commands exit with 127. */
   exec?: CommandHandler;
   /** Plays the agent of every sandbox. By default, it replies with a hint. */
   agent?: AgentScript;
+  /** Plays the processes of every sandbox. By default, `exec` runs their commands. */
+  process?: ProcessScript;
   /** Duration of transitions in milliseconds, by default 0. */
   transitionMs?: number;
   /** Maximum number of awake sandboxes, by default unlimited. */
@@ -89,6 +94,8 @@ export class TestServer {
   exec: CommandHandler;
   /** Plays the agent in later turns of all sandboxes; can be replaced at any time. */
   agent: AgentScript;
+  /** Plays later processes of all sandboxes; can be replaced at any time. */
+  process: ProcessScript | undefined;
   readonly #state = new TestState();
   readonly #options: TestServerOptions;
   readonly #projectId: string;
@@ -98,6 +105,7 @@ export class TestServer {
     this.#options = options;
     this.exec = options.exec ?? (() => ({ exitCode: 127, stderr: 'the test server runs no commands: pass `exec`\n' }));
     this.agent = options.agent ?? ((turn) => turn.reply('the test server has no agent: pass `agent`'));
+    this.process = options.process;
     this.#projectId = this.#state.makeProject({ name: 'Test project', useCase: 'external' }, this.#now()).id;
     makeApiKey(this.#state, API_KEY, { name: 'tests', scopes: null, days: null }, this.#now());
     this.#state.callers.set(SESSION_TOKEN, { kind: 'session', keyId: null, scopes: null });
@@ -139,17 +147,19 @@ export class TestServer {
   /** Responds like the service; pass it as any `fetch`. */
   readonly fetch: typeof globalThis.fetch = async (input, init) => {
     const request = new Request(input, init);
+    // In Node 20, the signal of a request that is garbage never aborts.
+    const signal = init?.signal ?? request.signal;
     const bytes = new Uint8Array(await request.arrayBuffer());
     const url = new URL(request.url);
     const body = parsed(new TextDecoder().decode(bytes));
     this.requests.push({ method: request.method, path: url.pathname + url.search, body });
-    request.signal.throwIfAborted();
+    signal.throwIfAborted();
     const scripted = this.#scripted(request.method, url.pathname);
     if (scripted?.with === 'connection')
       throw new TypeError('fetch failed', { cause: new Error('the connection was broken') });
     const headers = new Headers({ 'content-type': 'application/json; charset=utf-8', 'x-request-id': newId('req') });
-    const answer = this.#answer(request, url, bytes, headers, scripted);
-    const [status, result] = await unlessAborted(request.signal, answer);
+    const answer = this.#answer(request, url, bytes, { headers, signal, scripted });
+    const [status, result] = await unlessAborted(signal, answer);
     if (scripted?.with === 'lost-answer')
       throw new TypeError('fetch failed', { cause: new Error('the connection was broken') });
     return new Response(request.method === 'HEAD' ? null : contentOf(result, headers), { status, headers });
@@ -159,8 +169,7 @@ export class TestServer {
     request: Request,
     url: URL,
     bytes: Uint8Array,
-    headers: Headers,
-    scripted: ScriptedFailure | undefined,
+    { headers, signal, scripted }: { headers: Headers; signal: AbortSignal; scripted: ScriptedFailure | undefined },
   ): Promise<[number, unknown]> {
     try {
       if (scripted !== undefined && !CARRIED_OUT.has(scripted.with)) {
@@ -183,7 +192,8 @@ export class TestServer {
         caller,
         exec: this.exec,
         agent: this.agent,
-        signal: request.signal,
+        process: this.process,
+        signal,
         nowMs: this.#now(),
         now: () => this.#now(),
         transitionMs,
@@ -225,15 +235,6 @@ export class TestServer {
   #now(): number {
     return this.#options.now?.() ?? Date.now();
   }
-}
-
-/** Rejects when the caller aborts first. */
-function unlessAborted<T>(signal: AbortSignal, answer: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const leave = (): void => reject(signal.reason as Error);
-    signal.addEventListener('abort', leave, { once: true });
-    answer.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave));
-  });
 }
 
 function contentOf(body: unknown, headers: Headers): string | Uint8Array<ArrayBuffer> {

@@ -4,9 +4,9 @@ import type { ListSandboxesData, Permission, Preview, Sandbox } from '../generat
 import { note, type RequestContext, type Answers } from './answering.ts';
 import { execResultOf, liveMetrics } from './figures.ts';
 import { bytesOf, type TestFiles } from './files.ts';
-import { newestFirst, paged } from './paged.ts';
-import { Refusal } from './refusal.ts';
-import type { TestCall } from './request.ts';
+import { newestFirst, paged } from './requests/paged.ts';
+import { Refusal } from './requests/refusal.ts';
+import type { TestCall } from './requests/request.ts';
 import { egressOf, newRecord, TestSandbox, type SandboxAction } from './sandbox.ts';
 import { newId } from './ids.ts';
 import type { TestState } from './state.ts';
@@ -193,9 +193,7 @@ function createSandbox({ body, headers }: TestCall, about: RequestContext): Sand
     throw new Refusal('invalid_request', 'body.ttlSeconds belongs to mode ephemeral');
   if (body.mode === 'ephemeral' && project.useCase !== 'external') throw new Refusal('ephemeral_not_allowed');
   requireRoom(state, nowMs, concurrentSandboxes);
-  const sandbox = new TestSandbox(newRecord(newId('sbx'), body, project, nowMs), (record) =>
-    state.note(`sandbox_${record.status}`, { kind: 'sandbox', id: record.id }, { sandbox: record }),
-  );
+  const sandbox = new TestSandbox(newRecord(newId('sbx'), body, project, nowMs), (record) => state.entered(record));
   state.sandboxes.set(sandbox.record.id, sandbox);
   if (key !== null) state.creates.set(key, { asked, sandboxId: sandbox.record.id });
   note(about, 'sandbox_created', { kind: 'sandbox', id: sandbox.record.id }, sandbox.record);

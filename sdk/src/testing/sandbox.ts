@@ -11,7 +11,7 @@ import type {
   SandboxStatus,
 } from '../generated/raw/index.ts';
 import { TestFiles } from './files.ts';
-import { Refusal } from './refusal.ts';
+import { Refusal } from './requests/refusal.ts';
 
 export type SandboxAction = keyof typeof SANDBOX_ACTION_RULES;
 type SandboxBody = CreateSandboxData['body'];

@@ -2,8 +2,9 @@
 import { ROLE_PERMISSIONS } from '../generated/contract-tables.ts';
 import type { ActivityEntry, ApiKey, Org, Project, Sandbox, UsageGuardrails } from '../generated/raw/index.ts';
 import type { TestAgentSession } from './agent.ts';
+import type { StartedProcess } from './process.ts';
 import { newId } from './ids.ts';
-import { Refusal } from './refusal.ts';
+import { Refusal } from './requests/refusal.ts';
 import type { TestSandbox } from './sandbox.ts';
 
 export interface Caller {
@@ -31,6 +32,10 @@ export class TestState {
   /** Creates by `Idempotency-Key`, with their request. */
   readonly creates = new Map<string, { asked: string; sandboxId: string }>();
   readonly agentSessions = new Map<string, TestAgentSession>();
+  /** Of all sandboxes, oldest first. */
+  readonly processes = new Map<string, StartedProcess>();
+  /** Starts of processes by sandbox and `Idempotency-Key`, with their request. */
+  readonly starts = new Map<string, { asked: string; processId: string }>();
   readonly #held = new Set<() => void>();
 
   constructor() {
@@ -110,6 +115,14 @@ export class TestState {
     clearTimeout(timer);
     signal.removeEventListener('abort', check);
     this.#held.delete(check);
+  }
+
+  /** A sandbox has a new status without a request. Its processes end with its VM. */
+  entered(sandbox: Sandbox): void {
+    const hasVm = sandbox.status !== 'deleted' && sandbox.status !== 'failed';
+    for (const process of this.processes.values())
+      if (!hasVm && process.sandbox.id === sandbox.id) process.stop({ reason: 'lost' });
+    this.note(`sandbox_${sandbox.status}`, { kind: 'sandbox', id: sandbox.id }, { sandbox });
   }
 
   note(

@@ -2,7 +2,7 @@
 import { USAGE_DAYS } from '../generated/limits.ts';
 import type { EndUserUsage, OrgUsage, Project, UsageGuardrails } from '../generated/raw/index.ts';
 import type { RequestContext, Answers } from './answering.ts';
-import { Refusal } from './refusal.ts';
+import { Refusal } from './requests/refusal.ts';
 import type { TestSandbox } from './sandbox.ts';
 import type { TestState } from './state.ts';
 

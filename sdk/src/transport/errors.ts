@@ -102,6 +102,7 @@ const NOTHING_BEGUN: ReadonlySet<string> = new Set<ErrorCode>([
   'sandbox_busy',
   'shutting_down',
   'insufficient_capacity',
+  'process_limit',
 ]);
 
 /**

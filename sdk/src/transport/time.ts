@@ -20,6 +20,15 @@ export function delay(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
+/** Rejects with the signal's reason if it aborts first; the work continues. */
+export function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const leave = (): void => reject(signal.reason as Error);
+    signal.addEventListener('abort', leave, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave));
+  });
+}
+
 /** A signal that aborts with the given ones or after a timeout. */
 export class Deadline {
   readonly signal: AbortSignal;

@@ -29,6 +29,8 @@ export interface CallNotes extends CallOptions {
   whenLost?: string;
   /** Whether a repeated write has no second effect, as with an idempotency key. */
   repeatable?: boolean;
+  /** Whether a repeatable write is retried, as reads are. */
+  retried?: boolean;
 }
 
 const FIRST_WAIT_MS = 250;
@@ -79,16 +81,16 @@ export class Transport {
   async #send(request: Request, notes: CallNotes): Promise<Response> {
     const { method } = request;
     const what = `${method} ${new URL(request.url).pathname}`;
-    const repeatable = method === 'GET' || method === 'HEAD';
-    const text = repeatable ? '' : await request.text();
-    const sent: Sent = { request, what, notes, reads: repeatable, ...(text === '' ? {} : { body: text }) };
+    const reads = method === 'GET' || method === 'HEAD';
+    const retries = reads || notes.retried === true ? this.#options.maxRetries : 0;
+    const text = reads ? '' : await request.text();
+    const sent: Sent = { request, what, notes, reads, ...(text === '' ? {} : { body: text }) };
     const deadline = new Deadline(notes.timeoutMs ?? this.#options.timeoutMs, what, [notes.signal, request.signal]);
     try {
       for (let tried = 0; ; tried += 1) {
         const answer = await this.#attempt(sent, deadline.signal);
         if (!(answer instanceof BerthError)) return answer;
-        const wait =
-          repeatable && tried < this.#options.maxRetries && answer.retryable ? waitBefore(answer, tried) : null;
+        const wait = tried < retries && answer.retryable ? waitBefore(answer, tried) : null;
         if (wait === null || wait >= deadline.leftMs) throw answer;
         await delay(wait, deadline.signal);
       }

@@ -1,5 +1,5 @@
 // Parses requests like the service: route, parameters and body, validated against the schemas.
-import { ROUTES } from '../generated/service-tables.ts';
+import { ROUTES } from '../../generated/service-tables.ts';
 import { Refusal } from './refusal.ts';
 import { faultsIn, type Schema } from './schema.ts';
 

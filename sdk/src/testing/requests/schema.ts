@@ -1,5 +1,5 @@
 // Validates values against the API's schemas. Throws for keywords that they do not use.
-import { SCHEMAS } from '../generated/service-tables.ts';
+import { SCHEMAS } from '../../generated/service-tables.ts';
 
 export interface Schema {
   readonly [keyword: string]: unknown;

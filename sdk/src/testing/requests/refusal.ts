@@ -1,5 +1,5 @@
 // An error response of the test server, with a code of the contract.
-import { ERRORS } from '../generated/service-tables.ts';
+import { ERRORS } from '../../generated/service-tables.ts';
 
 export type KnownCode = keyof typeof ERRORS;
 

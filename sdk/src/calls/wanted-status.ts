@@ -1,6 +1,6 @@
 // The statuses that a caller waits for.
-import { SANDBOX_STATES } from './generated/contract-tables.ts';
-import type { Sandbox as SandboxData, SandboxStatus } from './generated/raw/index.ts';
+import { SANDBOX_STATES } from '../generated/contract-tables.ts';
+import type { Sandbox as SandboxData, SandboxStatus } from '../generated/raw/index.ts';
 
 /** A status, several, or a predicate. */
 export type Awaited =

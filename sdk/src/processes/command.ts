@@ -1,6 +1,28 @@
 // Results of commands in sandboxes.
-import { BerthError } from './transport/errors.ts';
-import type { ExecResult } from './generated/raw/index.ts';
+import { BerthError } from '../transport/errors.ts';
+import type { CallOptions } from '../transport/transport.ts';
+import type { ExecResult } from '../generated/raw/index.ts';
+
+/** Options of `sandbox.exec`. */
+export interface ExecOptions extends CallOptions {
+  /** Timeout of the command in seconds: 1 to 600, by default 120. */
+  timeoutSeconds?: number;
+  /** Working directory, by default `/code`. A relative path is relative to `/code`. */
+  cwd?: string;
+  /** Environment variables, in addition to those of every command. */
+  env?: Readonly<Record<string, string>>;
+  /** User of the sandbox that runs the command, such as `root`. */
+  user?: string;
+  /** Standard input, by default empty; at most 65,536 characters. */
+  stdin?: string;
+  /**
+   * Called with the output while the command runs, in order, and awaited. The result has the last
+   * 64 KiB of each, and `truncated` also if a slow caller missed some. The command survives lost
+   * connections; `signal` and `timeoutMs` kill it.
+   */
+  onStdout?: (text: string) => unknown;
+  onStderr?: (text: string) => unknown;
+}
 
 /** Result of a command that exited, with any exit code. */
 export class CommandResult {

@@ -1,8 +1,8 @@
 // Shared state of the SDK's parts: raw client, call settings and default org.
-import { BerthError } from './transport/errors.ts';
-import type { RawClient } from './generated/raw/index.ts';
-import type { Endpoint } from './streams/open.ts';
-import type { CallNotes, Transport } from './transport/transport.ts';
+import { BerthError } from '../transport/errors.ts';
+import type { RawClient } from '../generated/raw/index.ts';
+import type { Endpoint } from '../streams/open.ts';
+import type { CallNotes, Transport } from '../transport/transport.ts';
 
 interface CallsOptions {
   raw: RawClient;

@@ -1,0 +1,36 @@
+// A piece of a process's output.
+import type { ProcessOutputChunk } from '../generated/raw/index.ts';
+import { fromBase64 } from '../transport/base64.ts';
+
+/** Consecutive bytes of an output. */
+export class ProcessOutput {
+  /** `output`: of a terminal, instead of the other two. */
+  readonly stream: ProcessOutputChunk['stream'];
+  /** Of its first byte in the stream. */
+  readonly offset: number;
+  /** Bytes before it that are no longer kept, or had no room on the disk. */
+  readonly lostBytes: number;
+  /** Continues behind it, as `since` of a later call or program. */
+  readonly cursor: string;
+  readonly #chunk: ProcessOutputChunk;
+
+  /** Constructed by the SDK. */
+  constructor(chunk: ProcessOutputChunk) {
+    this.#chunk = chunk;
+    ({ stream: this.stream, offset: this.offset, lostBytes: this.lostBytes, cursor: this.cursor } = chunk);
+  }
+
+  get bytes(): Uint8Array {
+    const { data, encoding } = this.#chunk;
+    return encoding === 'utf8' ? new TextEncoder().encode(data) : fromBase64(data);
+  }
+
+  /**
+   * The bytes as UTF-8, with U+FFFD for those that are none. Cut between characters, unless it has
+   * such bytes or NUL.
+   */
+  get text(): string {
+    const { data, encoding } = this.#chunk;
+    return encoding === 'utf8' ? data : new TextDecoder('utf-8', { ignoreBOM: true }).decode(this.bytes);
+  }
+}
