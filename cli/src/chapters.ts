@@ -11,6 +11,7 @@ import { serviceGroup } from './hosts/spec.ts';
 import { keyGroup, tokenGroup } from './access/spec.ts';
 import { orgGroup } from './orgs/org-spec.ts';
 import { previewGroup } from './previews/spec.ts';
+import { processCommands } from './processes/spec.ts';
 import { projectGroup } from './orgs/project-spec.ts';
 import { sandboxGroup } from './sandboxes/spec.ts';
 import { loginCommand, logoutCommand, profileGroup, signInGroup } from './people/sign-in-spec.ts';
@@ -20,7 +21,16 @@ import { whoamiCommand } from './people/whoami-spec.ts';
 export const clientChapters: readonly Chapter[] = [
   {
     heading: 'Sandboxes',
-    entries: [sandboxGroup, execCommand, runCommand, copyCommand, filesGroup, ...connectionCommands, previewGroup],
+    entries: [
+      sandboxGroup,
+      execCommand,
+      runCommand,
+      ...processCommands,
+      copyCommand,
+      filesGroup,
+      ...connectionCommands,
+      previewGroup,
+    ],
   },
   { heading: 'Coding agents', entries: [agentGroup] },
   {

@@ -1,16 +1,20 @@
-// `berth exec`: runs a command in a sandbox, with the exec route, or streamed with -i or -t.
+// `berth exec`: runs a command in a sandbox, with the exec route, streamed with -i or -t, or as a
+// process with -d.
 import { EXEC_LIMITS } from '@berth/sdk/limits';
 import { Berth } from '@berth/sdk';
 import { attachCommand, checkAttachment } from './attached-command.ts';
 import { commandText, quoted } from './command-text.ts';
 import type { CliContext } from '../program/context.ts';
-import { UsageError } from '../output/failure.ts';
+import { EXIT, UsageError } from '../output/failure.ts';
+import { startProcess } from '../processes/start.ts';
 import { sandboxId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';
 
 export interface ExecOptions {
   interactive?: true;
   tty?: true;
+  detach?: true;
+  name?: string;
   timeoutSeconds?: number;
   cwd?: string;
   env?: Record<string, string>;
@@ -18,17 +22,30 @@ export interface ExecOptions {
 }
 
 /** Long options of `berth exec` without a value. */
-const FLAGS = new Set(['--interactive', '--tty', '--json']);
+const FLAGS = new Set(['--interactive', '--tty', '--detach', '--json']);
 
 /** Added to the command's timeout, for a wake and the network. */
 const BEYOND_COMMAND_MS = 90_000;
 
 export async function exec(
   context: CliContext,
-  { args: [typed, ...words], options: { interactive, tty, ...options } }: Input<ExecOptions>,
+  { args: [typed, ...words], options: all }: Input<ExecOptions>,
 ): Promise<number> {
   const id = sandboxId(typed);
-  const command = commandText(commandWords(words, id));
+  const given = commandWords(words, id);
+  const { interactive, tty, detach, name, ...options } = all;
+  if (detach === true) {
+    await startProcess(context, { sandboxId: id, words: given }, all);
+    return EXIT.ok;
+  }
+  if (name !== undefined) throw new UsageError('--name requires -d: only processes have names');
+  const { min, max } = EXEC_LIMITS.timeoutSeconds;
+  if (options.timeoutSeconds !== undefined && options.timeoutSeconds > max) {
+    throw new UsageError(`--timeout-seconds must be a whole number from ${min} to ${max} without -d`, {
+      remedy: `berth exec -d --timeout-seconds ${options.timeoutSeconds} ${id} -- COMMAND starts a process`,
+    });
+  }
+  const command = commandText(given);
   const attachment = { interactive: interactive === true, tty: tty === true };
   if (!attachment.interactive && !attachment.tty) return await runForResult(context, id, command, options);
   if (context.out.json) throw new UsageError('--json cannot be combined with -i or -t');
@@ -84,13 +101,21 @@ async function runForResult(
   { connect, out, signal, stderr }: CliContext,
   id: string,
   command: string,
-  options: Omit<ExecOptions, 'interactive' | 'tty'>,
+  options: Omit<ExecOptions, 'interactive' | 'tty' | 'detach' | 'name'>,
 ): Promise<number> {
   const { token, url } = await connect();
-  const seconds = options.timeoutSeconds ?? EXEC_LIMITS.timeoutSeconds.default;
+  // The options include those of the call, such as --json.
+  const { timeoutSeconds, cwd, env, user } = options;
+  const seconds = timeoutSeconds ?? EXEC_LIMITS.timeoutSeconds.default;
   const timeoutMs = seconds * 1_000 + BEYOND_COMMAND_MS;
   const { raw } = new Berth({ url, apiKey: token, timeoutMs });
-  const body = { command, ...options };
+  const body = {
+    command,
+    ...(timeoutSeconds === undefined ? {} : { timeoutSeconds }),
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(env === undefined ? {} : { env }),
+    ...(user === undefined ? {} : { user }),
+  };
   const result = await raw.execInSandbox({ path: { sandboxId: id }, body, signal });
   if (out.json) {
     out.object(result);

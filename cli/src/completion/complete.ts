@@ -22,7 +22,7 @@ export async function complete([shell = '', ...given]: readonly string[], option
 }
 
 async function suggestionsFor(
-  { words, lookUp, typed }: CompletionRequest,
+  { words, lookUp, typed, first }: CompletionRequest,
   given: readonly string[],
   { environment }: ProgramOptions,
 ): Promise<{ values: Suggestion[]; last: string }> {
@@ -32,7 +32,7 @@ async function suggestionsFor(
   if (lookUp === 'place' && !typed.startsWith('sbx')) return { values: [], last: ':file' };
   try {
     const { lookUp: find } = await import('./look-up.ts');
-    const values = await find(lookUp === 'place' ? 'sandbox' : lookUp, { environment, flags: flagsIn(given) });
+    const values = await find(lookUp === 'place' ? 'sandbox' : lookUp, { environment, flags: flagsIn(given) }, first);
     if (lookUp !== 'place') return { values, last: ':' };
     return { values: values.map(({ value, about }) => ({ value: `${value}:`, about })), last: ':nospace' };
   } catch {

@@ -14,6 +14,7 @@ export interface Suggestion {
  */
 type CompletionSource =
   | 'sandbox'
+  | 'process'
   | 'session'
   | 'conversation'
   | 'org'
@@ -30,6 +31,8 @@ export interface CompletionRequest {
   before: string;
   words: Suggestion[];
   lookUp: CompletionSource | null;
+  /** First argument of the command, which has the processes if it is a sandbox. */
+  first: string | undefined;
 }
 
 /** By option, regardless of the placeholder. */
@@ -42,6 +45,8 @@ const OF_OPTIONS: Readonly<Record<string, CompletionSource>> = {
 const OF_PLACEHOLDERS: Readonly<Record<string, CompletionSource>> = {
   sandbox: 'sandbox',
   sandboxes: 'sandbox',
+  process: 'process',
+  processes: 'process',
   session: 'session',
   sessions: 'session',
   'session-or-sandbox': 'conversation',
@@ -59,16 +64,18 @@ const OF_PLACEHOLDERS: Readonly<Record<string, CompletionSource>> = {
 export function completionRequestAt(program: Command, words: readonly string[]): CompletionRequest {
   const typed = words.at(-1) ?? '';
   const place = walk(program, words.slice(0, -1));
-  if (place.valueOf !== null) return { typed, before: '', ...valuesOf(place.valueOf) };
+  const { command, first } = place;
+  if (place.valueOf !== null) return { typed, before: '', first, ...valuesOf(place.valueOf) };
   const assigned = place.options ? /^(--[^=]+=)(.*)$/s.exec(typed) : null;
   if (assigned !== null) {
     const [, before = '', value = ''] = assigned;
-    const option = place.command.options.find(({ long }) => long === before.slice(0, -1));
-    return { typed: value, before, ...(option !== undefined && takesValue(option) ? valuesOf(option) : NOTHING) };
+    const option = command.options.find(({ long }) => long === before.slice(0, -1));
+    const values = option !== undefined && takesValue(option) ? valuesOf(option) : NOTHING;
+    return { typed: value, before, first, ...values };
   }
   if (place.options && typed.startsWith('-'))
-    return { typed, before: '', words: optionsOf(place.command), lookUp: null };
-  return { typed, before: '', ...operandOf(place) };
+    return { typed, before: '', first, words: optionsOf(command), lookUp: null };
+  return { typed, before: '', first, ...operandOf(place) };
 }
 
 const NOTHING = { words: [] as Suggestion[], lookUp: null };
@@ -77,6 +84,8 @@ interface Place {
   command: Command;
   /** Arguments of the command so far. */
   operands: number;
+  /** The first of them. */
+  first: string | undefined;
   /** Whether options of the command are still allowed. */
   options: boolean;
   /** Option that takes the next word as its value. */
@@ -84,7 +93,7 @@ interface Place {
 }
 
 function walk(program: Command, words: readonly string[]): Place {
-  const place: Place = { command: program, operands: 0, options: true, valueOf: null };
+  const place: Place = { command: program, operands: 0, first: undefined, options: true, valueOf: null };
   for (const word of words) {
     if (place.valueOf !== null) {
       place.valueOf = null;
@@ -95,7 +104,10 @@ function walk(program: Command, words: readonly string[]): Place {
       place.valueOf = option !== undefined && takesValue(option) ? option : null;
     } else if (word !== 'help' || place.command !== program || place.operands > 0) {
       const next = place.operands === 0 && place.options ? commandOf(place.command, word) : undefined;
-      if (next === undefined) place.operands += 1;
+      if (next === undefined) {
+        place.operands += 1;
+        place.first ??= word;
+      }
       place.command = next ?? place.command;
       // The following words belong to the passed command.
       if (next === undefined && specOf(place.command)?.passThrough !== undefined) place.options = false;

@@ -1,6 +1,7 @@
 // Completion values from the API and the profile file. Bounded in time; callers ignore failures.
 import type { ConnectionSource } from '../service/connection.ts';
 import { DEFAULT_PROFILE, ProfileFile } from '../service/profile-file.ts';
+import { statusText } from '../processes/view.ts';
 import type { Suggestion } from './completion-request.ts';
 
 /** Longest acceptable delay of a key press. */
@@ -8,10 +9,11 @@ const DEADLINE_MS = 3_000;
 /** Ids and profile names; excludes shell syntax. */
 const SAFE_VALUE = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 
-type Source = 'sandbox' | 'session' | 'conversation' | 'org' | 'project' | 'profile';
+type Source = 'sandbox' | 'process' | 'session' | 'conversation' | 'org' | 'project' | 'profile';
 
-export async function lookUp(what: Source, source: ConnectionSource): Promise<Suggestion[]> {
-  const found = what === 'profile' ? await profiles(source) : await ofAccount(what, source);
+/** @param sandboxId of processes */
+export async function lookUp(what: Source, source: ConnectionSource, sandboxId = ''): Promise<Suggestion[]> {
+  const found = what === 'profile' ? await profiles(source) : await ofAccount(what, source, sandboxId);
   return found.filter(({ value }) => SAFE_VALUE.test(value));
 }
 
@@ -24,11 +26,22 @@ async function profiles({ environment }: ConnectionSource): Promise<Suggestion[]
   }));
 }
 
-async function ofAccount(what: Exclude<Source, 'profile'>, source: ConnectionSource): Promise<Suggestion[]> {
+async function ofAccount(
+  what: Exclude<Source, 'profile'>,
+  source: ConnectionSource,
+  sandboxId: string,
+): Promise<Suggestion[]> {
   const { connect } = await import('../service/connection.ts');
   const { berth, orgId } = await connect(source);
   const signal = AbortSignal.timeout(DEADLINE_MS);
   if (what === 'org') return (await berth.orgs({ signal })).map(({ id, name }) => ({ value: id, about: name ?? '' }));
+  if (what === 'process') {
+    const { processes } = await berth.raw.listProcesses({ path: { sandboxId }, signal });
+    return processes.map((process) => ({
+      value: process.id,
+      about: `${process.name ?? process.command} (${statusText(process)})`,
+    }));
+  }
   const sessions: Suggestion[] = [];
   if (what === 'session' || what === 'conversation') {
     const page = await berth.agents.list({}, { signal });

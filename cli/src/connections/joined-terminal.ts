@@ -1,9 +1,18 @@
 // Connects the local terminal to one in a sandbox: keys, output and size. Restores it afterwards.
 import { spawnSync } from 'node:child_process';
-import type { SandboxTerminal, TerminalSize } from '@berth/sdk';
+import type { TerminalSize } from '@berth/sdk';
 import { TERMINAL_DEFAULT_SIZE, TERMINAL_SIDE } from '@berth/sdk/limits';
 import { CliFailure, EXIT_BY_SIGNAL } from '../output/failure.ts';
 import { writeAll } from './streams.ts';
+
+/** A terminal in a sandbox. */
+interface RemoteTerminal {
+  readable: AsyncIterable<Uint8Array>;
+  writable: WritableStream<Uint8Array | string>;
+  exited: Promise<{ exitCode: number }>;
+  resize(size: TerminalSize): void;
+  close(): void;
+}
 
 interface TerminalEnds {
   /** null: no input; the terminal keeps its mode, and its keys act locally. */
@@ -31,7 +40,7 @@ function makeRaw(stdin: NodeJS.ReadStream): void {
 /**
  * Resolves with the exit code, after restoring the terminal. A hang-up closes the remote terminal.
  */
-export async function joinTerminal(terminal: SandboxTerminal, { stdin, stdout }: TerminalEnds): Promise<number> {
+export async function joinTerminal(terminal: RemoteTerminal, { stdin, stdout }: TerminalEnds): Promise<number> {
   const keys = terminal.writable.getWriter();
   const onResize = (): void => terminal.resize(sizeOf(stdout));
   const onKeys = (chunk: Buffer): void => {
@@ -71,7 +80,7 @@ export async function joinTerminal(terminal: SandboxTerminal, { stdin, stdout }:
 }
 
 /** Prints the output; resolves with the exit code. */
-async function shown(terminal: SandboxTerminal, stdout: NodeJS.WriteStream): Promise<number> {
+async function shown(terminal: RemoteTerminal, stdout: NodeJS.WriteStream): Promise<number> {
   const written = writeAll(terminal.readable, stdout);
   written.catch(() => undefined);
   const { exitCode } = await terminal.exited;

@@ -32,6 +32,6 @@ export async function fitting<T>(sandboxId: string, opened: Promise<T>): Promise
 }
 
 /** Copies a stream with back-pressure. */
-export async function writeAll(from: ReadableStream<Uint8Array>, to: NodeJS.WritableStream): Promise<void> {
+export async function writeAll(from: AsyncIterable<Uint8Array>, to: NodeJS.WritableStream): Promise<void> {
   for await (const chunk of from) if (!to.write(chunk)) await once(to, 'drain');
 }

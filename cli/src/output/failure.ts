@@ -2,8 +2,8 @@
 import { OperatorFailure } from '@berth/machine/output/failure.ts';
 
 /**
- * Exit codes of berth, as listed in README.md. `exec`, `run`, `shell` and `ssh` otherwise pass on
- * the code of the remote program.
+ * Exit codes of berth, as listed in README.md. `exec`, `run`, `attach`, `shell` and `ssh` otherwise
+ * pass on the code of the remote program.
  */
 export const EXIT = {
   ok: 0,

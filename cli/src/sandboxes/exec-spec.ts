@@ -1,6 +1,8 @@
 // `berth exec` and `berth run`, with their common options.
 import { EXEC_LIMITS } from '@berth/sdk/limits';
-import { variable, wholeNumber } from '../program/option-values.ts';
+import { InvalidArgumentError } from 'commander';
+import { PROCESS_OPTION_LIMITS } from '../processes/spec.ts';
+import { textOf, variable, wholeNumber } from '../program/option-values.ts';
 import type { CommandSpec, OptionSpec } from '../program/command-spec.ts';
 import { sandboxOptions } from './options.ts';
 
@@ -10,6 +12,16 @@ const ATTACH: readonly OptionSpec[] = [
 ];
 
 const { min, max, default: usual } = EXEC_LIMITS.timeoutSeconds;
+const { nameCharacters, timeoutSeconds: longest } = PROCESS_OPTION_LIMITS;
+
+/** The action checks the limit without -d. */
+function timeout(typed: string): number {
+  try {
+    return wholeNumber(min, longest)(typed);
+  } catch {
+    throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}, with -d to ${longest}.`);
+  }
+}
 
 export const execCommand: CommandSpec = {
   name: 'exec',
@@ -21,6 +33,10 @@ Without -i and -t, output is printed when the command exits, truncated to its en
 output streams without limits of time or size, and signals are forwarded to the command. A second
 Ctrl-C, a lost connection or a closed stdout kills the command.
 
+With -d, the command outlives berth, its connection and a sleep of the sandbox: berth prints the id
+of its process and exits. berth ps lists processes, berth logs prints their output, berth attach
+connects to them, and berth kill ends them. With -i, input is written later; without, it is empty.
+
 Exit code: that of the command; 128 + n if signal n killed it; 124 after a timeout; 125 if Berth
 failed.`,
   arguments: [
@@ -29,10 +45,16 @@ failed.`,
   ],
   options: [
     ...ATTACH,
+    { flags: '-d, --detach', about: 'start the command, and print the id of its process' },
+    {
+      flags: '--name <name>',
+      about: `with -d: name of the process, at most ${nameCharacters} characters; need not be unique`,
+      parse: textOf(1, nameCharacters),
+    },
     {
       flags: '--timeout-seconds <n>',
-      about: `timeout of the command, ${min} to ${max} (default: ${usual})`,
-      parse: wholeNumber(min, max),
+      about: `timeout of the command, ${min} to ${max} (default: ${usual}); with -d to ${longest} (default: none)`,
+      parse: timeout,
     },
     { flags: '-w, --cwd <directory>', about: 'working directory (default: /code)' },
     {
@@ -48,6 +70,7 @@ failed.`,
     'berth exec -w app -e NODE_ENV=test sbx_uodiunxlni4uyqmllemsqh4l -- npm test',
     'berth exec -it sbx_uodiunxlni4uyqmllemsqh4l -- vim hello.py',
     'berth exec -i sbx_uodiunxlni4uyqmllemsqh4l -- psql < schema.sql',
+    'berth exec -d --name web sbx_uodiunxlni4uyqmllemsqh4l -- npm start',
   ],
   passThrough: true,
   failureExit: 125,

@@ -103,7 +103,9 @@ test('-w, -e and -u are passed on, and -e NAME takes the value of a variable her
   const run = await berth(['exec', ...options, 'sbx_abc', 'true'], { env: { ...env(), LANG: 'C.UTF-8' } });
   assert.deepEqual(run, { code: 0, stdout: '', stderr: '' });
   const variables = { A: '1=2', LANG: 'C.UTF-8', E: '' };
-  assert.deepEqual(bodies, [{ command: 'true', cwd: 'my app', env: variables, user: 'root' }]);
+  const own = ['--json', '--url', api.url, '--org', 'org_a', '--project', 'prj_a'];
+  assert.equal((await exec([...own, 'sbx_abc', 'true'])).code, 0);
+  assert.deepEqual(bodies, [{ command: 'true', cwd: 'my app', env: variables, user: 'root' }, { command: 'true' }]);
 });
 
 test('with -i the directory and the variables are set for the command', async () => {

@@ -95,6 +95,15 @@ test('completion gets ids of agent sessions, and of sandboxes where both fit', a
   assert.deepEqual((await offered('zsh', ['agent', 'answer', id, '1', '--decision', 'd'])).values, ['decline']);
 });
 
+test('completion gets ids of the processes of a sandbox', async () => {
+  const { id } = await sandbox.spawn('npm start', { name: 'web' });
+  const { stdout } = await berth(['__complete', 'zsh', 'logs', '-f', sandbox.id, 'prc'], { env: environment });
+  assert.equal(stdout, `${id}\tweb (running)\n:\n`);
+  assert.deepEqual((await offered('zsh', ['kill', '-s', 'INT', sandbox.id, id, ''])).values, [id]);
+  assert.deepEqual((await offered('zsh', ['attach', 'sbx_other', ''])).values, []);
+  assert.deepEqual((await offered('zsh', ['ps', ''])).values, [sandbox.id]);
+});
+
 test('completion gets ids of sandboxes, orgs and projects from the service, with escaped names', async () => {
   const { stdout } = await berth(['__complete', 'zsh', 'shell', 'sbx_'], { env: environment });
   assert.equal(stdout, `${sandbox.id}\tthe\\u001b[31mfirst (ready)\n:\n`);

@@ -1,7 +1,8 @@
 // `berth files` against a real service with a scripted host.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { ExecRefusal, type FileCall } from '../../../api/test/world/exec-front.ts';
+import { type FileCall } from '../../../api/test/world/guests/exec-front.ts';
+import { ExecRefusal } from '../../../api/test/world/guests/exec-refusal.ts';
 import { Service } from '../world/service.ts';
 
 let service: Service;

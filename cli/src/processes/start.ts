@@ -1,0 +1,41 @@
+// `berth exec -d`: starts a process.
+import { sizeOf } from '../connections/joined-terminal.ts';
+import type { CliContext } from '../program/context.ts';
+import { processesOf } from './find.ts';
+
+interface StartInput {
+  interactive?: true;
+  tty?: true;
+  timeoutSeconds?: number;
+  cwd?: string;
+  env?: Record<string, string>;
+  user?: string;
+  name?: string;
+}
+
+/** Prints the id. @param words a shell line, or several exact arguments */
+export async function startProcess(
+  context: CliContext,
+  { sandboxId, words }: { sandboxId: string; words: readonly string[] },
+  { interactive, tty, timeoutSeconds, cwd, env, user, name }: StartInput,
+): Promise<void> {
+  const { out, signal, stdout } = context;
+  const processes = await processesOf(context, sandboxId);
+  const [line = ''] = words;
+  const { id, data } = await processes.start(words.length > 1 ? words : line, {
+    signal,
+    ...(interactive === true ? { stdin: true } : {}),
+    ...(tty === true ? { tty: true, ...sizeOf(stdout) } : {}),
+    ...(timeoutSeconds === undefined ? {} : { timeoutSeconds }),
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(env === undefined ? {} : { env }),
+    ...(user === undefined ? {} : { user }),
+    ...(name === undefined ? {} : { name }),
+  });
+  if (out.json) {
+    out.object({ process: data });
+    return;
+  }
+  out.line(id);
+  if (stdout.isTTY) out.hint(`berth: follow its output with berth logs -f ${sandboxId} ${id}`);
+}
