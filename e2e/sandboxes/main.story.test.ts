@@ -3,8 +3,10 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';
+import { readProcessOutput, startProcess } from '@berth/contract/commands/processes.ts';
 import { fileContent } from '@berth/contract/files/files.ts';
 import { getEndUserUsage } from '@berth/contract/usage/usage.ts';
+import type { z } from 'zod';
 import { startGitServerIn, type NamespaceGitServer } from '../../guest/test/clones/git-server-process.ts';
 import { startUplink, type Uplink } from '../../host/test/network/uplink.ts';
 import { enterPrivateHost } from '../../host/test/vm/private-host.ts';
@@ -42,6 +44,8 @@ let parts: Parts;
 let client: SshClient;
 /** The sandbox of the story. */
 let id: string;
+/** Its process. */
+let processPath: string;
 
 before(async () => {
   uplink = await startUplink();
@@ -64,6 +68,14 @@ after(async () => {
     await uplink?.stop();
   }
 });
+
+/** All output of the process so far, once there is some. */
+async function processOutput(): Promise<z.infer<typeof readProcessOutput.response.body>> {
+  const { body } = await call(parts.caller, 'GET', `${processPath}/output`, undefined, {
+    headers: { prefer: 'wait=20' },
+  });
+  return readProcessOutput.response.body.parse(body);
+}
 
 /** Output of a command that succeeds. */
 async function run(command: string): Promise<string> {
@@ -130,6 +142,15 @@ test('a port opens by a preview link, and no longer once the link is revoked', a
   visitor.leave();
 });
 
+test('a process outlives its request, and its output is read once', async () => {
+  const body = { command: 'echo before; read line; echo "$line"; exit 7', stdin: true };
+  const started = await call(parts.caller, 'POST', `/v1/sandboxes/${id}/processes`, body);
+  const { process } = startProcess.response.body.parse(started.body);
+  processPath = `/v1/sandboxes/${id}/processes/${process.id}`;
+  const { chunks, cursor } = await processOutput();
+  assert.deepEqual([chunks.map(({ data }) => data), cursor], [['before\n'], '7.0']);
+});
+
 test('an agent session takes a message and replies', async () => {
   const conversation = await Conversation.create(parts.caller, id);
   const turnId = await conversation.deliver('say hello', 'story-hello');
@@ -167,6 +188,10 @@ test('a resize takes effect at once; sleep and wake keep it and every process', 
   assert.equal(await run('nproc'), '2\n');
   const { pid, first } = await queryWitness(parts.caller, id);
   assert.deepEqual([pid, first], [witness.pid, witness.first]);
+  assert.equal((await call(parts.caller, 'POST', `${processPath}/stdin`, { data: 'after\n', offset: 0 })).status, 200);
+  await until('the process has ended', async () => ((await processOutput()).complete ? true : null));
+  const { chunks, process } = await processOutput();
+  assert.deepEqual([chunks.map(({ data }) => data), process.exitCode], [['before\nafter\n'], 7]);
 });
 
 test('a destroyed sandbox is gone, and its time is metered for its end user', async () => {
