@@ -15,8 +15,8 @@ test('there are five Perl programs', () => {
     'clones/git-credential.pl',
     'files/changes.pl',
     'files/program.pl',
-    'machine/kernel-calls.pl',
     'keeper/keeper.pl',
+    'machine/kernel-calls.pl',
   ]);
 });
 

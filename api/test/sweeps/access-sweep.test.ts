@@ -29,6 +29,9 @@ let credentials: Credential[];
 let nobody: Person;
 before(async () => {
   api = await startApi({ durable: false });
+  // Each request has a sandbox of its own.
+  const capacity = { capacity_vcpu: 100_000, capacity_memory_mib: 100_000_000, capacity_disk_gib: 10_000_000 };
+  await api.db.updateTable('host').set(capacity).execute();
   api.front.exec = () => Promise.resolve({ exitCode: 0, stdout: 'out', stderr: '', truncated: false, timedOut: false });
   api.front.metrics = () => idleMetrics();
   const other: TestOrg = await api.makeOrg();

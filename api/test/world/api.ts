@@ -202,7 +202,7 @@ async function startOn(postgres: TestPostgres, options: TestApiOptions): Promise
       startId: '1',
       driver: 'fake',
       accelerator: 'none',
-      capacity: { vcpu: 20_000, memoryMib: 40_000_000, diskGib: 4_000_000 },
+      capacity: { vcpu: 4_000, memoryMib: 4_000_000, diskGib: 400_000 },
       reserved: { vcpu: 0, memoryMib: 0, diskGib: 0 },
     });
     // Nothing polls the host here, and a test file may run longer than a silent host is trusted.

@@ -2,6 +2,7 @@
 // them over from an earlier daemon.
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { nullOn } from '@berth/os/errors.ts';
 import type { GuestProcessStart } from '@berth/protocol/calls/processes.ts';
 import { PROCESS_LIMITS } from '@berth/protocol/guest-limits.ts';
 import type { GuestProcess } from '@berth/protocol/processes.ts';
@@ -30,9 +31,9 @@ export class Processes {
   /** Takes over what an earlier daemon has started. */
   async recover(): Promise<void> {
     const { keeper } = this.#launcher;
-    mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     const kept = new Map((await keeper.list()).map((process) => [process.id, process]));
-    const found = readdirSync(this.#folder).map((id) => ({ id, record: readRecord(join(this.#folder, id)) }));
+    const ids = nullOn(['ENOENT'], () => readdirSync(this.#folder)) ?? [];
+    const found = ids.map((id) => ({ id, record: readRecord(join(this.#folder, id)) }));
     found.sort((one, other) => (one.record?.startedUnixMs ?? 0) - (other.record?.startedUnixMs ?? 0));
     for (const { id, record } of found) {
       const held = kept.get(id);
@@ -108,7 +109,7 @@ export class Processes {
       outputBytes,
       digest,
     };
-    mkdirSync(folder, { mode: 0o700 });
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
     writeRecord(folder, record);
     const launch = this.#launcher.start({
       command,

@@ -268,7 +268,7 @@ test('a refused wake refuses the command: nothing to wake, no plan, too many awa
     return [answer.status, answer.body.error.code];
   };
   assert.deepEqual(await refused((await asleep({ wakes_from: null })).id), [400, 'wake_not_possible']);
-  assert.deepEqual(await refused((await asleep({ allocated_vcpu: 25_000 })).id), [503, 'insufficient_capacity']);
+  assert.deepEqual(await refused((await asleep({ allocated_vcpu: 5_000 })).id), [503, 'insufficient_capacity']);
   const { id } = await asleep();
   await api.db.updateTable('subscription').set({ plan: 'lone' }).where('org_id', '=', api.orgId).execute();
   await api.makeSandbox('ready');
