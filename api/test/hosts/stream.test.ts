@@ -117,12 +117,15 @@ test('a host that hangs up or is absent is host_unreachable', async () => {
   await assert.rejects(nobody.openPort(OWNED, 1), failsWith('host_unreachable'));
 });
 
-test('a silent host is host_timeout, and the connection is closed', async () => {
+test('a silent host is host_timeout, and the connection is closed', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
   const asked = Promise.withResolvers<Duplex>();
   answer = (_request, socket) => asked.resolve(socket.resume());
   const opening = client.openPort(OWNED, 1, { deadlineMs: 50 });
-  const ended = asked.promise.then((socket) => once(socket, 'end'));
-  await assert.rejects(opening, failsWith('host_timeout', /within 50 ms/));
+  const refused = assert.rejects(opening, failsWith('host_timeout', /within 50 ms/));
+  const ended = once(await asked.promise, 'end');
+  t.mock.timers.tick(50);
+  await refused;
   await ended;
 });
 

@@ -4,7 +4,6 @@ import type { CliContext } from '../program/context.ts';
 import type { Attachment } from './attachment.ts';
 import { Interruptions } from './interruptions.ts';
 import { ShownOutput } from './shown-output.ts';
-import { outputUntilEnd } from './until-end.ts';
 
 /** Resolves with the exit code, null if it is unknown. Rejects once its signal aborts. */
 export async function attachPipes(context: CliContext, attachment: Attachment): Promise<number | null> {
@@ -12,7 +11,7 @@ export async function attachPipes(context: CliContext, attachment: Attachment): 
   const shown = new ShownOutput(context);
   const interruptions = new Interruptions(process.sandboxId, (text) => shown.note(text));
   if (interactive) void passInput(context, attachment, (text) => shown.note(text));
-  const chunks = outputUntilEnd(process, { tail, signal, onRetry: (error) => interruptions.failed(error) });
+  const chunks = process.outputUntilExit({ tail, signal, onRetry: (error) => interruptions.failed(error) });
   for (;;) {
     const step = await chunks.next();
     interruptions.over();

@@ -7,7 +7,6 @@ import { Detached, type Attachment } from './attachment.ts';
 import { Interruptions } from './interruptions.ts';
 import { Keys } from './keys.ts';
 import { lossText } from './shown-output.ts';
-import { outputUntilEnd } from './until-end.ts';
 
 /** Resolves with the exit code, null if it is unknown. Rejects once its signal aborts. */
 export async function attachTerminal(
@@ -25,7 +24,7 @@ export async function attachTerminal(
   };
   const interruptions = new Interruptions(process.sandboxId, say);
   async function* shownBytes(): AsyncGenerator<Uint8Array, void, undefined> {
-    const chunks = outputUntilEnd(process, { tail, signal, onRetry: (error) => interruptions.failed(error) });
+    const chunks = process.outputUntilExit({ tail, signal, onRetry: (error) => interruptions.failed(error) });
     try {
       for (;;) {
         const step = await chunks.next();

@@ -23,7 +23,7 @@ export class Interruptions {
     );
   }
 
-  /** Of a response. */
+  /** Called after each response. */
   over(): void {
     if (this.#now === null) return;
     this.#say(this.#now === 'asleep' ? 'berth: the sandbox is awake' : 'berth: the service responds again');

@@ -3,7 +3,7 @@
 
 const CTRL_P = 0x10;
 const CTRL_Q = 0x11;
-/** Of keys that wait, before more are read. */
+/** Keys that may wait before no more are read. */
 const MOST_WAITING_BYTES = 65_536;
 
 interface KeysTarget {

@@ -2,10 +2,9 @@
 import { TERMINAL_SIGNALS } from '@berth/sdk/limits';
 import { InvalidArgumentError } from 'commander';
 import { wholeNumber } from '../program/option-values.ts';
+import { PROCESS_LIMITS } from '@berth/sdk/command-limits';
 import type { CommandSpec } from '../program/command-spec.ts';
 
-/** Limits of processes, as PROCESS_LIMITS in contract/src/route/command-options.ts. */
-export const PROCESS_OPTION_LIMITS = { nameCharacters: 64, timeoutSeconds: 31_536_000, tailBytes: 262_144 } as const;
 /** Last bytes that `berth attach` shows: about a screen. */
 const ATTACH_TAIL_BYTES = 4_096;
 
@@ -14,7 +13,7 @@ const PRC = 'prc_4hgk2f6z5uq3vw7xjn2mtdra';
 const SANDBOX = { name: '<sandbox>', about: 'sandbox id' };
 const PROCESS = { name: '<process>', about: 'process id, or its name' };
 const NAMES = 'A name must belong to exactly one running process, or to exactly one process at all.';
-const tail = wholeNumber(0, PROCESS_OPTION_LIMITS.tailBytes);
+const tail = wholeNumber(0, PROCESS_LIMITS.readBytes);
 
 const ps: CommandSpec = {
   name: 'ps',

@@ -1,7 +1,7 @@
 // `berth exec` and `berth run`, with their common options.
+import { PROCESS_LIMITS } from '@berth/sdk/command-limits';
 import { EXEC_LIMITS } from '@berth/sdk/limits';
 import { InvalidArgumentError } from 'commander';
-import { PROCESS_OPTION_LIMITS } from '../processes/spec.ts';
 import { textOf, variable, wholeNumber } from '../program/option-values.ts';
 import type { CommandSpec, OptionSpec } from '../program/command-spec.ts';
 import { sandboxOptions } from './options.ts';
@@ -12,7 +12,7 @@ const ATTACH: readonly OptionSpec[] = [
 ];
 
 const { min, max, default: usual } = EXEC_LIMITS.timeoutSeconds;
-const { nameCharacters, timeoutSeconds: longest } = PROCESS_OPTION_LIMITS;
+const { nameCharacters, limitSeconds: longest } = PROCESS_LIMITS;
 
 /** The action checks the limit without -d. */
 function timeout(typed: string): number {

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { PROCESS_LIMITS } from '@berth/contract/route/command-options.ts';
 import stringWidth from 'string-width';
-import { PROCESS_OPTION_LIMITS } from '../../src/processes/spec.ts';
 import { ProcessService } from '../world/process-service.ts';
 
 let world: ProcessService;
@@ -96,11 +95,6 @@ test('a failed start is exit code 125 with the reason', async () => {
   const { code, stdout, stderr } = await world.run(['exec', '-d', 'sbx_aaaaaaaaaaaaaaaaaaaaaaaa', '--', 'x']);
   assert.deepEqual([code, stdout], [125, '']);
   assert.match(stderr, /^berth: .*\(sandbox_not_found\)\n$/);
-});
-
-test('the limits of the options are those of the contract', () => {
-  const { nameCharacters, limitSeconds: timeoutSeconds, readBytes: tailBytes } = PROCESS_LIMITS;
-  assert.deepEqual(PROCESS_OPTION_LIMITS, { nameCharacters, timeoutSeconds, tailBytes });
 });
 
 test('ps lists what runs, newest first, with -a what ended and how, and escapes foreign text', async () => {

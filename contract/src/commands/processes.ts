@@ -144,7 +144,7 @@ export const getProcess = defineRoute({
 const chunk = z
   .strictObject({
     stream: z.enum(['stdout', 'stderr', 'output']),
-    offset: z.int().min(0).describe('Of its first byte in the stream.'),
+    offset: z.int().min(0).describe('Offset of its first byte in the stream.'),
     lostBytes: z.int().min(0).describe('Bytes before it that are no longer kept, or had no room on the disk.'),
     data: z.string(),
     encoding: z

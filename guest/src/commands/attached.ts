@@ -6,6 +6,7 @@ import type { TerminalExit, TerminalOrder } from '@berth/protocol/calls/connecti
 import { bytesFrames, COMMAND_STREAM, outputFrame } from '@berth/protocol/terminal-frames.ts';
 import type { ProcessEnd } from '../keeper/keeper.ts';
 import type { StreamName } from '../keeper/launch.ts';
+import { signalName } from '../keeper/signal-name.ts';
 import { StreamReader } from '../keeper/stream-files.ts';
 import { type Launched, type Launcher } from '../keeper/launcher.ts';
 import type { OnFrames, Program } from './program.ts';
@@ -219,6 +220,5 @@ export class AttachedProgram implements Program {
 /** Exit in the form of the wire. */
 function exitOf({ code, signal }: ProcessEnd): TerminalExit {
   if (signal === 0) return { exit: code };
-  const known = Object.entries(constants.signals).find(([, value]) => value === signal);
-  return { exit: (128 + signal) & 255, signal: known?.[0] ?? `SIG${signal}` };
+  return { exit: (128 + signal) & 255, signal: signalName(signal) };
 }

@@ -30,7 +30,7 @@ interface ProcessEvents {
 interface KeptProcess {
   id: string;
   pid: number;
-  /** Of its input, so many bytes have arrived. */
+  /** Bytes of its input that have arrived. */
   inputBytes: number;
   end: ProcessEnd | null;
 }

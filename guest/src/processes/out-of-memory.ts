@@ -6,27 +6,28 @@ const RECORD_BYTES = 8_192;
 /** More than the kernel's log holds. */
 const MOST_RECORDS = 100_000;
 
-/** Reads the kernel's log. False also without the permission to read it. */
-export function wasKilledForMemory(pid: number): boolean {
-  const killed = new RegExp(`Killed process ${pid} \\(`);
+/** Reads the kernel's log. Empty also without the permission to read it. */
+export function pidsKilledForMemory(): ReadonlySet<number> {
+  const pids = new Set<number>();
   let log: number;
   try {
     log = openSync('/dev/kmsg', constants.O_RDONLY | constants.O_NONBLOCK);
   } catch {
-    return false;
+    return pids;
   }
   const record = Buffer.alloc(RECORD_BYTES);
   try {
     for (let count = 0; count < MOST_RECORDS; count += 1) {
       try {
         const bytes = readSync(log, record);
-        if (killed.test(record.toString('latin1', 0, bytes))) return true;
+        const pid = /Killed process (\d+) \(/.exec(record.toString('latin1', 0, bytes))?.[1];
+        if (pid !== undefined) pids.add(Number(pid));
       } catch (error) {
         // EPIPE: records were overwritten meanwhile.
-        if (!hasCode(error, 'EPIPE')) return false;
+        if (!hasCode(error, 'EPIPE')) return pids;
       }
     }
-    return false;
+    return pids;
   } finally {
     closeSync(log);
   }

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { PROCESS_LIMITS } from '@berth/protocol/guest-limits.ts';
 import type { GuestProcess } from '@berth/protocol/processes.ts';
-import type { Keeper, ProcessEnd } from '../keeper/keeper.ts';
+import type { Keeper } from '../keeper/keeper.ts';
 import type { StreamName } from '../keeper/launch.ts';
-import { wasKilledForMemory } from './out-of-memory.ts';
+import { pidsKilledForMemory } from './out-of-memory.ts';
 import { readEnd, writeLost, writeReason, type ProcessRecord } from './record.ts';
 import { ProcessRefused } from './refused.ts';
 import { endOf, StreamReader, type Piece } from '../keeper/stream-files.ts';
@@ -54,7 +54,7 @@ export class Process {
     return this.#end !== null;
   }
 
-  /** Bytes of its files. */
+  /** Bytes of its files and outputs. */
   get storedBytes(): number {
     if (this.#storedBytes !== undefined) return this.#storedBytes;
     const bytes = bytesIn(this.folder);
@@ -77,7 +77,7 @@ export class Process {
         else this.#input.taken = bytes;
         this.#changed();
       },
-      ended: (end) => this.#finish(end),
+      ended: () => this.#finish(),
       lost: () => {
         if (!this.hasEnded) this.lose();
         this.#open.clear();
@@ -94,18 +94,19 @@ export class Process {
     this.#changed();
   }
 
-  /** Looks whether the kernel killed it, unless that is known. */
-  explainEnd(): void {
+  /** Notes whether the kernel killed it. `killedPids` is called only if that is unknown. */
+  explainEnd(killedPids: () => ReadonlySet<number>): void {
     const { pid } = this.record;
     if (this.#end?.signal !== 'SIGKILL' || this.#end.reason !== null || pid === null) return;
-    if (!wasKilledForMemory(pid)) return;
+    if (!killedPids().has(pid)) return;
     writeReason(this.folder, 'out_of_memory');
     this.#end = readEnd(this.folder);
   }
 
   /** Resolves when it has ended, or after the wait. */
   async ended(waitMs: number, signal: AbortSignal): Promise<void> {
-    await this.#until(() => this.hasEnded || this.#isRemoved, waitMs, signal);
+    const untilMs = performance.now() + waitMs;
+    while (!this.hasEnded && !this.#isRemoved && (await this.#hasChanged(untilMs, signal)));
     this.#requireKept();
   }
 
@@ -120,7 +121,7 @@ export class Process {
     );
   }
 
-  /** What is stored of the streams from their offsets on; with a wait, once there is some. */
+  /** Returns the stored bytes from the offsets on; with a wait, once there are some. */
   async read(offsets: ReadonlyMap<StreamName, number>, waitMs: number, signal: AbortSignal): Promise<Output> {
     const untilMs = performance.now() + waitMs;
     for (;;) {
@@ -129,17 +130,15 @@ export class Process {
       const closed = [...offsets.keys()].filter((stream) => !this.#open.has(stream));
       const found = [...offsets].map(([stream, offset]) => this.#pieceOf(stream, offset));
       const pieces = found.flatMap(({ piece }) => (piece.bytes.length > 0 ? [piece] : []));
-      const leftMs = untilMs - performance.now();
-      if (pieces.length > 0 || closed.length === offsets.size || leftMs <= 0 || signal.aborted) {
-        const isWhole = (name: StreamName): boolean =>
-          found.some(({ piece, isLast }) => piece.stream === name && isLast);
-        return { pieces, closed: closed.filter(isWhole) };
-      }
+      const isWhole = (name: StreamName): boolean => found.some(({ piece, isLast }) => piece.stream === name && isLast);
+      const output = { pieces, closed: closed.filter(isWhole) };
+      if (pieces.length > 0 || closed.length === offsets.size) return output;
       this.#readers.add(offsets);
       this.#watch();
-      await this.#changes(leftMs, signal);
+      const hasChanged = await this.#hasChanged(untilMs, signal);
       this.#readers.delete(offsets);
       this.#watch();
+      if (!hasChanged) return output;
     }
   }
 
@@ -154,24 +153,26 @@ export class Process {
   /** Returns the length of the input so far. */
   async write(asked: number | null, bytes: Buffer, isEnd: boolean, signal: AbortSignal): Promise<number> {
     const { processId } = this.record;
-    const offset = asked ?? this.#input.sent;
-    if (offset > this.#input.sent)
-      throw new ProcessRefused('process_input_gap', `the input has ${this.#input.sent} bytes so far, not ${offset}`);
-    const added = bytes.subarray(this.#input.sent - offset);
-    if (added.length > 0 || isEnd) {
-      const hasRoom = (): boolean =>
-        !this.#input.isOpen || this.#input.sent - this.#input.taken + added.length <= PROCESS_LIMITS.inputBytes;
-      await this.#until(hasRoom, INPUT_WAIT_MS, signal);
+    if (asked !== null && asked > this.#input.sent)
+      throw new ProcessRefused('process_input_gap', `the input has ${this.#input.sent} bytes so far, not ${asked}`);
+    // A repeated call may write them while this one waits.
+    const unwritten = (): Buffer => (asked === null ? bytes : bytes.subarray(this.#input.sent - asked));
+    const untilMs = performance.now() + INPUT_WAIT_MS;
+    for (;;) {
+      this.#requireKept();
+      const added = unwritten();
+      if (added.length === 0 && !isEnd) return this.#input.sent;
       if (!this.#input.isOpen) throw new ProcessRefused('process_over', 'the process reads no input');
-      if (!hasRoom()) throw new ProcessRefused('process_input_full', 'the process has not read its input so far');
-      if (added.length > 0) this.#keeper.input(processId, added);
-      this.#input.sent += added.length;
-      if (isEnd) {
-        this.#keeper.endInput(processId);
-        this.#input.isOpen = false;
+      if (this.#input.sent - this.#input.taken + added.length <= PROCESS_LIMITS.inputBytes) {
+        if (added.length > 0) this.#keeper.input(processId, added);
+        this.#input.sent += added.length;
+        if (isEnd) this.#keeper.endInput(processId);
+        this.#input.isOpen = !isEnd;
+        return this.#input.sent;
       }
+      if (!(await this.#hasChanged(untilMs, signal)))
+        throw new ProcessRefused('process_input_full', 'the process has not read its input so far');
     }
-    return this.#input.sent;
   }
 
   signal(name: NodeJS.Signals): void {
@@ -217,30 +218,24 @@ export class Process {
     return { piece: { stream, offset: first.offset, bytes: Buffer.concat(parts) }, isLast };
   }
 
-  #finish(_end: ProcessEnd): void {
+  #finish(): void {
     this.#end = readEnd(this.folder);
     this.#input.isOpen = false;
     // The disk had no room for the record.
     if (this.#end === null) this.lose();
-    this.explainEnd();
+    this.explainEnd(pidsKilledForMemory);
     this.#changed();
   }
 
-  async #until(isTrue: () => boolean, waitMs: number, signal: AbortSignal): Promise<void> {
-    const untilMs = performance.now() + waitMs;
-    while (!isTrue() && !signal.aborted) {
-      const leftMs = untilMs - performance.now();
-      if (leftMs <= 0) return;
-      await this.#changes(leftMs, signal);
-    }
-  }
-
-  /** Resolves at the next change, after the time, or when the signal aborts. */
-  async #changes(ms: number, signal: AbortSignal): Promise<void> {
+  /** Waits for a change. Resolves with false if the time is over or the signal has aborted. */
+  async #hasChanged(untilMs: number, signal: AbortSignal): Promise<boolean> {
+    const leftMs = untilMs - performance.now();
+    if (leftMs <= 0 || signal.aborted) return false;
     const over = new AbortController();
-    const late = delay(ms, undefined, { signal: AbortSignal.any([signal, over.signal]) }).catch(() => undefined);
+    const late = delay(leftMs, undefined, { signal: AbortSignal.any([signal, over.signal]) }).catch(() => undefined);
     await Promise.race([this.#change.promise, late]);
     over.abort();
+    return true;
   }
 
   #changed(): void {
@@ -254,10 +249,10 @@ function streamsOf(tty: boolean): readonly StreamName[] {
 }
 
 function bytesIn(folder: string): number {
-  return readdirSync(folder, { withFileTypes: true })
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
-    .reduce((sum, { name }) => {
+    .reduce((sum, { parentPath, name }) => {
       // The keeper removes files meanwhile.
-      return sum + (statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0);
+      return sum + (statSync(join(parentPath, name), { throwIfNoEntry: false })?.size ?? 0);
     }, 0);
 }

@@ -8,6 +8,7 @@ import { PROCESS_LIMITS } from '@berth/protocol/guest-limits.ts';
 import type { GuestProcess } from '@berth/protocol/processes.ts';
 import type { Launcher } from '../keeper/launcher.ts';
 import type { GuestConfig } from '../machine/config.ts';
+import { pidsKilledForMemory } from './out-of-memory.ts';
 import { Process } from './process.ts';
 import { readEnd, readRecord, shownText, writeRecord, type ProcessRecord } from './record.ts';
 import { ProcessRefused } from './refused.ts';
@@ -31,6 +32,8 @@ export class Processes {
   /** Takes over what an earlier daemon has started. */
   async recover(): Promise<void> {
     const { keeper } = this.#launcher;
+    let killed: ReadonlySet<number> | undefined;
+    const killedPids = (): ReadonlySet<number> => (killed ??= pidsKilledForMemory());
     const kept = new Map((await keeper.list()).map((process) => [process.id, process]));
     const ids = nullOn(['ENOENT'], () => readdirSync(this.#folder)) ?? [];
     const found = ids.map((id) => ({ id, record: readRecord(join(this.#folder, id)) }));
@@ -39,7 +42,7 @@ export class Processes {
       const held = kept.get(id);
       const folder = join(this.#folder, id);
       if (record === null || (record.pid === null && held === undefined && readEnd(folder) === null)) {
-        // It was not started: its caller repeats the call.
+        // Its start was interrupted: the caller repeats the call.
         rmSync(folder, { recursive: true });
         continue;
       }
@@ -48,7 +51,7 @@ export class Processes {
       this.#known.set(id, process);
       if (held !== undefined) process.follow(held.inputBytes);
       else if (!process.hasEnded) process.lose();
-      if (record.bootId === this.#bootId) process.explainEnd();
+      if (record.bootId === this.#bootId) process.explainEnd(killedPids);
     }
     for (const { id } of kept.values()) {
       keeper.signal(id, 9);
@@ -143,6 +146,7 @@ export class Processes {
       );
     }
     const ended = all.filter(([, { hasEnded }]) => hasEnded);
+    if (ended.length === 0) return;
     let bytes = all.reduce((sum, [, { storedBytes }]) => sum + storedBytes, 0);
     let count = ended.length;
     for (const [id, { storedBytes }] of ended) {

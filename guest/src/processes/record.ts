@@ -1,19 +1,19 @@
 // Files of a process: its settings, and its end once the keeper has seen it. Both survive the VM.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { constants } from 'node:os';
 import { join } from 'node:path';
 import { nullOn } from '@berth/os/errors.ts';
 import { PROCESS_LIMITS } from '@berth/protocol/guest-limits.ts';
 import type { GuestProcess } from '@berth/protocol/processes.ts';
+import { signalName } from '../keeper/signal-name.ts';
 
-/** What is known since the start. */
+/** Settings of a process, known since its start. */
 export type ProcessRecord = Omit<GuestProcess, 'end'> & {
-  /** Of the run of the kernel in which it started. */
+  /** Identifies the run of the kernel in which it started. */
   bootId: string;
   /** Null: before the start, or unknown. */
   pid: number | null;
   outputBytes: number;
-  /** Of the request that started it. */
+  /** Hash of the request that started it. */
   digest: string;
 };
 
@@ -63,11 +63,6 @@ export function writeReason(folder: string, reason: 'out_of_memory' | 'lost'): v
 export function writeLost(folder: string): void {
   writeReason(folder, 'lost');
   replaceFile(join(folder, 'end'), `0 0 0 ${Date.now()}\n`);
-}
-
-function signalName(signal: number): string {
-  const known = Object.entries(constants.signals).find(([, number]) => number === signal);
-  return known?.[0] ?? `SIG${signal}`;
 }
 
 function replaceFile(path: string, text: string): void {

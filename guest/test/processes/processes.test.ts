@@ -1,9 +1,10 @@
 // Processes of the guest daemon, over its HTTP calls.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { PROCESS_LIMITS } from '@berth/protocol/guest-limits.ts';
 import type { GuestProcessStart } from '@berth/protocol/calls/processes.ts';
 import { guestProcess, type GuestProcess } from '@berth/protocol/processes.ts';
 import type { ProcessRecord } from '../../src/processes/record.ts';
@@ -230,6 +231,27 @@ test('input is written once, whatever is repeated; one with a hole is refused', 
   assert.equal((await guest.whole(id)).toString(), 'abcdef');
 });
 
+test('input repeated while it waits for room is written once', async (t) => {
+  const guest = await guestOf(t);
+  const id = await guest.start({ command: 'until [ -e go ]; do sleep 0.05; done; wc -c', stdin: true });
+  // A pipe takes some of it, but leaves too little room for what follows.
+  const full = Buffer.alloc(PROCESS_LIMITS.inputBytes, 'x');
+  const part = Buffer.alloc(300_000, 'y');
+  assert.equal(await guest.input(id, 0, full), full.length);
+  const repeats = [1, 2, 3].map(() => guest.input(id, full.length, part));
+  const appended = guest.tryInput(id, null, part);
+  await guest.view(id);
+  writeFileSync(join(guest.daemon.codeFolder, 'go'), '');
+  const offsets = await Promise.all(repeats);
+  const length = (JSON.parse((await appended).text) as { offset: number }).offset;
+  assert.ok(
+    Math.min(...offsets) >= full.length + part.length && Math.max(...offsets, length) === full.length + 2 * part.length,
+    `${offsets.join()} ${length}`,
+  );
+  await guest.input(id, full.length + 2 * part.length, '', true);
+  assert.equal((await guest.whole(id)).toString().trim(), String(full.length + 2 * part.length));
+});
+
 test('input that a process does not read is bounded', async (t) => {
   const guest = await guestOf(t);
   const id = await guest.start({ command: 'sleep 1000', stdin: true });
@@ -334,6 +356,25 @@ test('at most 256 run at once, and one that ends makes room', async (t) => {
   assert.deepEqual(await refusal(guest.put(newId(), { command: 'true' })), [429, 'process_limit']);
   await guest.json('DELETE', `/processes/${first}`);
   await guest.ended(await guest.start({ command: 'true' }));
+});
+
+test('outputs beyond 2 GiB make room for others, the oldest first', async (t) => {
+  const guest = await guestOf(t);
+  const ids: string[] = [];
+  for (let count = 0; count < 3; count += 1) {
+    ids.push(await guest.start({ command: 'echo kept' }));
+    await guest.ended(ids[count] ?? '');
+  }
+  const folder = join(guest.daemon.folder, 'state/processes');
+  // Files with a hole: they take no room here.
+  for (const id of ids) truncateSync(join(folder, id, 'stdout', '0'.repeat(16)), 1_000_000_000);
+  await guest.daemon.stop('SIGTERM');
+  await guest.daemon.start();
+  await guest.start({ argv: ['sleep', '1000'] });
+  assert.deepEqual(
+    ids.map((id) => existsSync(join(folder, id))),
+    [false, true, true],
+  );
 });
 
 test('the oldest that have ended make room for others', async (t) => {

@@ -46,9 +46,9 @@ const startBody = guestRunRequest.omit({ command: true, timeoutSeconds: true, st
   name: z.string().max(PROCESS_LIMITS.nameCharacters).nullable(),
   /** Killed after this time. */
   limitSeconds: z.int().min(1).max(PROCESS_LIMITS.limitSeconds).nullable(),
-  /** Of each stream, at least so many of the last bytes stay. */
+  /** At least so many of the last bytes of each stream stay. */
   outputBytes: z.int().min(PROCESS_LIMITS.outputBytes.min).max(PROCESS_LIMITS.outputBytes.max),
-  /** Of the request, kept to compare a repeated one. */
+  /** Hash of the request, kept to compare a repeated one. */
   digest,
 });
 export type GuestProcessStart = z.infer<typeof startBody>;
@@ -112,18 +112,25 @@ export const readProcessOutput = defineCall({
     tail: z.coerce.number<string>().int().min(0).max(PROCESS_LIMITS.readBytes).optional(),
     waitMs: waitMs.optional(),
   }),
-  response: z.object({
-    process: guestProcess,
-    /** From where each stream was read. */
-    starts: z.object({
-      stdout: streamOffset.optional(),
-      stderr: streamOffset.optional(),
-      output: streamOffset.optional(),
+  response: z
+    .object({
+      process: guestProcess,
+      /** From where each stream was read. */
+      starts: z.object({
+        stdout: streamOffset.optional(),
+        stderr: streamOffset.optional(),
+        output: streamOffset.optional(),
+      }),
+      pieces: z.array(guestPiece).max(2),
+      /** Streams that nobody can write to any more, of which this response has the end. */
+      closed: z.array(streamName).max(2),
+    })
+    .refine(({ starts, pieces }) => pieces.every(({ stream, offset }) => offset >= (starts[stream] ?? Infinity)), {
+      error: 'a piece is of a stream that was not read, or from before its start',
+    })
+    .refine(({ pieces }) => new Set(pieces.map(({ stream }) => stream)).size === pieces.length, {
+      error: 'a stream has two pieces',
     }),
-    pieces: z.array(guestPiece).max(2),
-    /** Streams that nobody can write to any more, of which this response has the end. */
-    closed: z.array(streamName).max(2),
-  }),
   responseBytes: 2 * Math.ceil(PROCESS_LIMITS.readBytes / 3) * 4 + VIEW_BYTES + 4_096,
   deadlineMs: PROCESS_LIMITS.waitMs + 5_000,
   repeatable: true,

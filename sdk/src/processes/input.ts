@@ -5,7 +5,7 @@ import { toBase64 } from '../transport/base64.ts';
 import { BerthError } from '../transport/errors.ts';
 import { Pauses } from '../transport/pauses.ts';
 
-/** Of one request: there is room for it while half of the input so far was read. */
+/** Bytes of a request: half of what may wait, so that a process that reads always makes room. */
 const PIECE_BYTES = PROCESS_LIMITS.inputBytes / 2;
 const QUEUE_BYTES = PROCESS_LIMITS.inputBytes;
 
@@ -54,7 +54,7 @@ export class ProcessInput {
         return;
       } catch (error) {
         const code = error instanceof BerthError ? error.code : undefined;
-        // It is closed already: by the process, or by a request whose response was lost.
+        // The process closed it, or a request whose response was lost.
         if (code === 'process_over' && end) return;
         if (code === 'process_input_full') {
           pauses.succeeded();

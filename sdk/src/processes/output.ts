@@ -6,7 +6,7 @@ import { fromBase64 } from '../transport/base64.ts';
 export class ProcessOutput {
   /** `output`: of a terminal, instead of the other two. */
   readonly stream: ProcessOutputChunk['stream'];
-  /** Of its first byte in the stream. */
+  /** Offset of its first byte in the stream. */
   readonly offset: number;
   /** Bytes before it that are no longer kept, or had no room on the disk. */
   readonly lostBytes: number;

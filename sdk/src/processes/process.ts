@@ -136,6 +136,35 @@ export class SandboxProcess {
     }
   }
 
+  /**
+   * As {@link output}, but ends with the process, even if programs that it left can still write.
+   * Returns its end.
+   */
+  async *outputUntilExit({ since, ...options }: Omit<ProcessOutputOptions, 'follow'> = {}): AsyncGenerator<
+    ProcessOutput,
+    ProcessEnd,
+    undefined
+  > {
+    const { signal, timeoutMs } = options;
+    const ended = new AbortController();
+    const end = this.wait({ signal, timeoutMs }).finally(() => ended.abort());
+    end.catch(() => undefined);
+    let cursor = since;
+    const following = AbortSignal.any([ended.signal, ...(signal === undefined ? [] : [signal])]);
+    try {
+      for await (const chunk of this.output({ ...options, since, signal: following })) {
+        cursor = chunk.cursor;
+        yield chunk;
+      }
+    } catch (error) {
+      if (!ended.signal.aborted) throw error;
+      // Throws if the wait failed.
+      await end;
+      yield* this.output({ ...options, since: cursor, follow: false });
+    }
+    return await end;
+  }
+
   /** Signals its process group, or the foreground programs of its terminal. */
   async kill(signal: Signal = 'SIGTERM', options: CallOptions = {}): Promise<this> {
     const { raw, with: set } = this.#calls;

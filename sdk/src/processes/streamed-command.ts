@@ -72,26 +72,16 @@ async function follow(
   outputs: { stdout: Tail; stderr: Tail },
   signal: AbortSignal,
 ): Promise<ProcessEnd> {
-  const ended = new AbortController();
-  const over = process.wait({ signal }).finally(() => ended.abort());
-  over.catch(() => undefined);
-  let since: string | undefined;
-  const pass = async (options: { follow: boolean; signal: AbortSignal }): Promise<void> => {
-    for await (const chunk of process.output({ since, ...options })) {
-      since = chunk.cursor;
-      await outputs[chunk.stream === 'stderr' ? 'stderr' : 'stdout'].add(chunk);
+  const chunks = process.outputUntilExit({ signal });
+  for (;;) {
+    const step = await chunks.next();
+    if (step.done === true) {
+      await outputs.stdout.end();
+      await outputs.stderr.end();
+      return step.value;
     }
-  };
-  try {
-    await pass({ follow: true, signal: ended.signal });
-  } catch (error) {
-    if (error !== ended.signal.reason) throw error;
-    await over;
-    await pass({ follow: false, signal });
+    await outputs[step.value.stream === 'stderr' ? 'stderr' : 'stdout'].add(step.value);
   }
-  await outputs.stdout.end();
-  await outputs.stderr.end();
-  return await over;
 }
 
 /** The end of an output, of which all is passed on. */

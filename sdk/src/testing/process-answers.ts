@@ -25,6 +25,8 @@ export const PROCESS_ANSWERS: Answers = {
   readProcessOutput: async (call, about) => {
     const { since, tail } = call.query as { since?: string; tail?: number };
     const process = look(call, about);
+    if (since !== undefined && since.includes('.') === process.view.tty)
+      throw new Refusal('invalid_request', 'query.since must be the cursor of a response for this process');
     await hold(call, about, () => process.hasNews(since) || isGone(process, about));
     return look(call, about).read(since, tail);
   },

@@ -157,12 +157,10 @@ export class StartedProcess {
 
   #startsOf(since: string | undefined, tail: number | undefined): Map<StreamName, number> {
     const offsets = since?.split('.').map(Number) ?? [];
-    const streams = this.#streams();
-    const fits = since === undefined || offsets.length === streams.length;
     return new Map(
-      streams.map(([name, { length }], index) => {
-        const tailed = since === undefined && tail !== undefined ? Math.max(0, length - tail) : 0;
-        return [name, fits ? (offsets[index] ?? tailed) : 0];
+      this.#streams().map(([name, { length }], index) => {
+        const tailed = tail === undefined ? 0 : Math.max(0, length - tail);
+        return [name, offsets[index] ?? tailed];
       }),
     );
   }

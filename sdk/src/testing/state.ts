@@ -32,7 +32,7 @@ export class TestState {
   /** Creates by `Idempotency-Key`, with their request. */
   readonly creates = new Map<string, { asked: string; sandboxId: string }>();
   readonly agentSessions = new Map<string, TestAgentSession>();
-  /** Of all sandboxes, oldest first. */
+  /** Processes of all sandboxes, oldest first. */
   readonly processes = new Map<string, StartedProcess>();
   /** Starts of processes by sandbox and `Idempotency-Key`, with their request. */
   readonly starts = new Map<string, { asked: string; processId: string }>();

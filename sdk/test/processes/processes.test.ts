@@ -246,6 +246,34 @@ for (const start of [realWorld, worldInMemory]) {
       assert.deepEqual(guestOf(process).signals, ['SIGINT']);
     });
 
+    test('a cursor of a terminal is none of pipes, and the other way round', async () => {
+      for (const [tty, since] of [
+        [true, '1.0'],
+        [false, '1'],
+      ] as const) {
+        const [process] = await spawn({ tty });
+        await assert.rejects(process.output({ since }).next(), (error: unknown) => {
+          assert.match(String(error), /query\.since/);
+          return failing('invalid_request', 400)(error);
+        });
+      }
+    });
+
+    test('outputUntilExit ends with the process, though others can still write', async () => {
+      const [process, guest] = await spawn();
+      const chunks = process.outputUntilExit();
+      guest.write('stdout', 'first');
+      const first = await chunks.next();
+      assert.ok(first.done === false && first.value.text === 'first');
+      const [second, third] = [chunks.next(), chunks.next()];
+      guest.write('stdout', 'second');
+      guest.endInFront({ exitCode: 3 });
+      const { done, value } = await second;
+      assert.ok(done === false && value.text === 'second');
+      assert.deepEqual(await third, { done: true, value: { exitCode: 3, signal: null, reason: null } });
+      guest.close();
+    });
+
     test('the cursor of each chunk continues behind it in another client', async () => {
       const [process, guest] = await spawn();
       const chunks: ProcessOutput[] = [];

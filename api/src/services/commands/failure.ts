@@ -1,5 +1,5 @@
-// Maps refusals of a command to API errors. Messages are defined here, because the guest's text is
-// untrusted.
+// Maps refusals of a command or process to API errors. Messages are defined here, because the
+// guest's text is untrusted.
 import { PROCESS_LIMITS } from '@berth/protocol/guest-limits.ts';
 import type { HostErrorCode } from '@berth/protocol/host.ts';
 import { HostError } from '../../hosts/error.ts';
@@ -31,9 +31,6 @@ const REFUSALS: { readonly [code in HostErrorCode]?: (request: Named) => CodedEr
       'this sandbox is of a release without cwd, env, user and stdin; write them into the command, as in ' +
         '`cd DIR && NAME=VALUE COMMAND`, or create another sandbox',
     ),
-};
-
-const OF_PROCESSES: { readonly [code in HostErrorCode]?: () => CodedError } = {
   process_not_found: processNotFound,
   process_over: () => new CodedError('process_over', 'the process has ended, or reads no input'),
   process_input_gap: () =>
@@ -61,16 +58,6 @@ const OF_PROCESSES: { readonly [code in HostErrorCode]?: () => CodedError } = {
 
 export function processNotFound(): CodedError {
   return new CodedError('process_not_found', 'the sandbox has no such process; GET its processes for those it has');
-}
-
-export async function explainProcessFailure(
-  context: ServiceContext,
-  sandboxId: string,
-  request: Named,
-  error: unknown,
-): Promise<unknown> {
-  const refusal = error instanceof HostError ? OF_PROCESSES[error.code as HostErrorCode]?.() : undefined;
-  return refusal ?? (await explainExecFailure(context, sandboxId, request, error));
 }
 
 export async function explainExecFailure(

@@ -20,14 +20,14 @@ import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { ensureAwake, located, type SandboxInUse } from '../sandboxes/use.ts';
 import { variablesOf } from './exec.ts';
-import { explainProcessFailure, processNotFound, type Named } from './failure.ts';
+import { explainExecFailure, processNotFound, type Named } from './failure.ts';
 
-/** Of bytes that a response has: as received, and as sent. */
+/** Copies of a response in memory: as received, and as sent. */
 const COPIES = 2;
-/** Of a process in a response, without its texts. */
+/** Size of a process in a response, without its texts. */
 const VIEW_BYTES = 512;
 
-/** What every call needs. */
+/** Caller and sandbox of a call. */
 interface ProcessCall {
   actor: Actor;
   sandbox: LocatedSandboxRow;
@@ -219,7 +219,7 @@ async function answered<T>(
   try {
     return await call(context.hosts.at(sandbox.host_url), { vmId: sandbox.id });
   } catch (error) {
-    throw await explainProcessFailure(context, sandbox.id, asked, error);
+    throw await explainExecFailure(context, sandbox.id, asked, error);
   }
 }
 
@@ -246,7 +246,7 @@ function shown(
   };
 }
 
-/** As of exec: of a signal too. */
+/** Returns the exit code that exec has, also after a signal. */
 function exitCodeOf({ exitCode, signal, reason }: NonNullable<GuestProcess['end']>): number | null {
   if (reason === 'timed_out') return TIMED_OUT_EXIT_CODE;
   const number = (constants.signals as Readonly<Record<string, number>>)[signal ?? ''];

@@ -1669,7 +1669,7 @@ export type Process = {
 export type ProcessOutputChunk = {
     stream: 'stdout' | 'stderr' | 'output' | (string & {});
     /**
-     * Of its first byte in the stream.
+     * Offset of its first byte in the stream.
      */
     offset: number;
     /**
