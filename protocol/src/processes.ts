@@ -29,6 +29,7 @@ export const guestProcess = z.object({
   tty: z.boolean(),
   /** Whether it was started with an input. */
   hasInput: z.boolean(),
+  keepAwake: z.boolean(),
   startedUnixMs: guestUnixMs,
   /** Null while it runs. */
   end: z

@@ -158,7 +158,14 @@ const withPrompt = (guest: GuestSession): void => {
 const onProcess = async (setting: Setting): Promise<{ params: { sandboxId: string; processId: string } }> => {
   const { sandboxId } = (await onReady(setting)).params;
   const processId = newId('process');
-  const asked = { command: 'true', terminal: { rows: 24, cols: 80 }, stdin: true, name: null, limitSeconds: null };
+  const asked = {
+    command: 'true',
+    terminal: { rows: 24, cols: 80 },
+    stdin: true,
+    keepAwake: false,
+    name: null,
+    limitSeconds: null,
+  };
   const body = { ...asked, outputBytes: 65_536, digest: '0'.repeat(64) };
   const call = { vmId: sandboxId, method: 'PUT', processId, verb: '', query: new URLSearchParams(), body };
   await setting.api.front.processes.answer(call, AbortSignal.timeout(60_000));

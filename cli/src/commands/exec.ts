@@ -15,6 +15,7 @@ export interface ExecOptions {
   tty?: true;
   detach?: true;
   name?: string;
+  keepAwake?: true;
   timeoutSeconds?: number;
   cwd?: string;
   env?: Record<string, string>;
@@ -22,7 +23,7 @@ export interface ExecOptions {
 }
 
 /** Long options of `berth exec` without a value. */
-const FLAGS = new Set(['--interactive', '--tty', '--detach', '--json']);
+const FLAGS = new Set(['--interactive', '--tty', '--detach', '--keep-awake', '--json']);
 
 /** Added to the command's timeout, for a wake and the network. */
 const BEYOND_COMMAND_MS = 90_000;
@@ -33,12 +34,13 @@ export async function exec(
 ): Promise<number> {
   const id = sandboxId(typed);
   const given = commandWords(words, id);
-  const { interactive, tty, detach, name, ...options } = all;
+  const { interactive, tty, detach, name, keepAwake, ...options } = all;
   if (detach === true) {
     await startProcess(context, { sandboxId: id, words: given }, all);
     return EXIT.ok;
   }
   if (name !== undefined) throw new UsageError('--name requires -d: only processes have names');
+  if (keepAwake === true) throw new UsageError('--keep-awake requires -d: a command keeps its sandbox awake by itself');
   const { min, max } = EXEC_LIMITS.timeoutSeconds;
   if (options.timeoutSeconds !== undefined && options.timeoutSeconds > max) {
     throw new UsageError(`--timeout-seconds must be a whole number from ${min} to ${max} without -d`, {
@@ -101,7 +103,7 @@ async function runForResult(
   { connect, out, signal, stderr }: CliContext,
   id: string,
   command: string,
-  options: Omit<ExecOptions, 'interactive' | 'tty' | 'detach' | 'name'>,
+  options: Omit<ExecOptions, 'interactive' | 'tty' | 'detach' | 'name' | 'keepAwake'>,
 ): Promise<number> {
   const { token, url } = await connect();
   // The options include those of the call, such as --json.

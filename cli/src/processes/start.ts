@@ -11,13 +11,14 @@ interface StartInput {
   env?: Record<string, string>;
   user?: string;
   name?: string;
+  keepAwake?: true;
 }
 
 /** Prints the id. @param words a shell line, or several exact arguments */
 export async function startProcess(
   context: CliContext,
   { sandboxId, words }: { sandboxId: string; words: readonly string[] },
-  { interactive, tty, timeoutSeconds, cwd, env, user, name }: StartInput,
+  { interactive, tty, timeoutSeconds, cwd, env, user, name, keepAwake }: StartInput,
 ): Promise<void> {
   const { out, signal, stdout } = context;
   const processes = await processesOf(context, sandboxId);
@@ -31,6 +32,7 @@ export async function startProcess(
     ...(env === undefined ? {} : { env }),
     ...(user === undefined ? {} : { user }),
     ...(name === undefined ? {} : { name }),
+    ...(keepAwake === undefined ? {} : { keepAwake }),
   });
   if (out.json) {
     out.object({ process: data });

@@ -51,6 +51,7 @@ failed.`,
       about: `with -d: name of the process, at most ${nameCharacters} characters; need not be unique`,
       parse: textOf(1, nameCharacters),
     },
+    { flags: '--keep-awake', about: 'with -d: the sandbox stays awake while the process runs' },
     {
       flags: '--timeout-seconds <n>',
       about: `timeout of the command, ${min} to ${max} (default: ${usual}); with -d to ${longest} (default: none)`,

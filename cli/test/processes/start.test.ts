@@ -25,6 +25,7 @@ test('exec -d prints the id of a process with exactly the options and arguments'
     'web',
     '--timeout-seconds',
     '900',
+    '--keep-awake',
   ];
   const words = ['', "it's", '$HOME', 'a  b', '-x', '--json', 'line\nend'];
   const { code, stdout, stderr } = await world.run(['exec', ...options, 'SBX', '--', 'printf', ...words]);
@@ -37,6 +38,7 @@ test('exec -d prints the id of a process with exactly the options and arguments'
     env: ['A=1=2'],
     user: 'root',
     stdin: true,
+    keepAwake: true,
     name: 'web',
     limitSeconds: 900,
     outputBytes: PROCESS_LIMITS.outputBytes.default,
@@ -71,6 +73,7 @@ test('a usage error of exec -d, ps or kill is reported with exit code 2, and sta
     [['exec', '-d', 'SBX', '--'], /missing command/],
     [['exec', 'SBX', '-d', '--name', 'a b', 'x'], /\n {2}berth exec -d --name 'a b' sbx_\S+ -- COMMAND\n/],
     [['exec', '--name', 'web', 'SBX', 'x'], /--name requires -d/],
+    [['exec', '--keep-awake', 'SBX', 'x'], /--keep-awake requires -d/],
     [['exec', '-d', '--name', 'x'.repeat(65), 'SBX', 'x'], /must have 1 to 64 characters, not 65/],
     [
       ['exec', '--timeout-seconds', '601', 'SBX', 'x'],

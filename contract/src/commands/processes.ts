@@ -28,6 +28,7 @@ export const sandboxProcess = z
     user: z.string(),
     tty: z.boolean(),
     stdin: z.boolean().describe('Whether it was started with an input.'),
+    keepAwake: z.boolean().describe('Whether the sandbox stays awake while it runs.'),
     status: z.enum(['running', 'exited']),
     exitCode: z
       .int()
@@ -68,6 +69,7 @@ const startBody = z
     rows: side.default(TERMINAL_DEFAULT_SIZE.rows),
     stdin: z.boolean().default(false).describe('Whether input is written later; otherwise it is empty.'),
     name: text(1, PROCESS_LIMITS.nameCharacters).optional().describe('A label; need not be unique.'),
+    keepAwake: z.boolean().default(false).describe('Whether the sandbox stays awake while the process runs.'),
     timeoutSeconds: z
       .int()
       .min(1)

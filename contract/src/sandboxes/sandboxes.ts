@@ -79,11 +79,11 @@ const count = z.int().positive();
  * Registry of uses. The service records each as `lastActiveAt` and `lastActiveBy`, repeatedly for
  * its duration.
  */
-const useSignal = z.enum(['exec', 'file', 'connect', 'clone', 'preview', 'agent', 'cpu']).meta({
+const useSignal = z.enum(['exec', 'file', 'connect', 'clone', 'preview', 'agent', 'process', 'cpu']).meta({
   id: 'UseSignal',
   description:
-    'Kind of a use. `connect`: an open terminal, tunnel or ssh connection. `agent`: an agent session. `cpu`: more ' +
-    'than 10 % of one host CPU. More may be added; clients must accept unknown values.',
+    'Kind of a use. `connect`: an open terminal, tunnel or ssh connection. `agent`: an agent session. `process`: ' +
+    'one with keepAwake. `cpu`: more than 10 % of one host CPU. More may be added; clients must accept unknown values.',
 });
 export type UseSignal = z.infer<typeof useSignal>;
 

@@ -95,7 +95,20 @@ export class Processes {
   }
 
   async #start(id: string, asked: GuestProcessStart): Promise<Process> {
-    const { command = null, argv, cwd, env, user, terminal, stdin, name, limitSeconds, outputBytes, digest } = asked;
+    const {
+      command = null,
+      argv,
+      cwd,
+      env,
+      user,
+      terminal,
+      stdin,
+      keepAwake,
+      name,
+      limitSeconds,
+      outputBytes,
+      digest,
+    } = asked;
     const folder = join(this.#folder, id);
     const tty = terminal !== undefined;
     const record: ProcessRecord = {
@@ -109,6 +122,7 @@ export class Processes {
       bootId: this.#bootId,
       pid: null,
       hasInput: stdin || tty,
+      keepAwake,
       outputBytes,
       digest,
     };

@@ -31,7 +31,14 @@ class Guest {
   }
 
   put(id: string, asked: Partial<GuestProcessStart>): Promise<Answer> {
-    const defaults = { stdin: false, name: null, limitSeconds: null, outputBytes: 65_536, digest: 'd'.repeat(64) };
+    const defaults = {
+      stdin: false,
+      keepAwake: false,
+      name: null,
+      limitSeconds: null,
+      outputBytes: 65_536,
+      digest: 'd'.repeat(64),
+    };
     return this.daemon.call('PUT', `/processes/${id}`, { ...defaults, ...asked });
   }
 

@@ -43,6 +43,7 @@ const startBody = guestRunRequest.omit({ command: true, timeoutSeconds: true, st
   terminal: z.strictObject({ rows: size, cols: size }).optional(),
   /** True: input is written later. False: it is empty. */
   stdin: z.boolean(),
+  keepAwake: z.boolean(),
   name: z.string().max(PROCESS_LIMITS.nameCharacters).nullable(),
   /** Killed after this time. */
   limitSeconds: z.int().min(1).max(PROCESS_LIMITS.limitSeconds).nullable(),

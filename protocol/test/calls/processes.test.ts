@@ -6,7 +6,7 @@ import type { GuestProcess } from '../../src/processes.ts';
 
 const PROCESS: GuestProcess = {
   ...{ processId: 'prc_aaaaaaaaaaaaaaaaaaaaaaaa', name: null, command: 'true', cwd: '/code', user: 'berth' },
-  ...{ tty: false, hasInput: false, startedUnixMs: 1, end: null },
+  ...{ tty: false, hasInput: false, keepAwake: false, startedUnixMs: 1, end: null },
 };
 const piece = (stream: string, offset: number) => ({ stream, offset, base64: 'YQ==' });
 const isValid = (starts: object, ...pieces: object[]): boolean =>

@@ -4279,6 +4279,11 @@ export const SCHEMAS = {
         "maxLength": 64,
         "pattern": "^[^\\x00]*$"
       },
+      "keepAwake": {
+        "default": false,
+        "description": "Whether the sandbox stays awake while the process runs.",
+        "type": "boolean"
+      },
       "timeoutSeconds": {
         "description": "The process is killed when it expires, by default never.",
         "type": "integer",

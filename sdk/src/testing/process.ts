@@ -48,13 +48,23 @@ export class StartedProcess {
   constructor(options: StartedProcessOptions) {
     this.#options = options;
     this.sandbox = options.sandbox;
-    const { command, argv = [], cwd = HOME, user = USER, tty = false, stdin, name, outputBytes } = options.request;
+    const {
+      command,
+      argv = [],
+      cwd = HOME,
+      user = USER,
+      tty = false,
+      stdin,
+      keepAwake = false,
+      name,
+      outputBytes,
+    } = options.request;
     this.#record = {
       id: this.id,
       sandboxId: options.sandbox.id,
       name: name ?? null,
       command: (command ?? argv.join(' ')).slice(0, PROCESS_LIMITS.shownCharacters),
-      ...{ cwd, user, tty, stdin: tty || stdin === true },
+      ...{ cwd, user, tty, stdin: tty || stdin === true, keepAwake },
       ...{ status: 'running', exitCode: null, signal: null, reason: null },
       startedAt: new Date(options.now()).toISOString(),
       endedAt: null,

@@ -15,6 +15,7 @@ import { bytesOf } from '../../rules/files/content.ts';
 import { chunkOf, cursorOf, invalidCursor, isOfTerminal, offsetsOf } from '../../rules/commands/output.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
+import { noteAwakeProcess } from '../../store/sandboxes/activity-signals.ts';
 import { idOfHash, newId } from '../../store/database/ids.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import type { ServiceContext } from '../context/context.ts';
@@ -50,7 +51,7 @@ export async function startProcess(
   const { sandbox } = call;
   const processId =
     idempotencyKey === undefined ? newId('process') : idOfHash('process', `${sandbox.id} ${idempotencyKey}`);
-  const { command, argv, cwd, env, user, tty, cols, rows, stdin, name, timeoutSeconds, outputBytes } = body;
+  const { command, argv, cwd, env, user, tty, cols, rows, stdin, keepAwake, name, timeoutSeconds, outputBytes } = body;
   const digest = createHash('sha256').update(canonicalJson(body)).digest('hex');
   const request = {
     command,
@@ -60,6 +61,7 @@ export async function startProcess(
     user,
     terminal: tty ? { rows, cols } : undefined,
     stdin,
+    keepAwake,
     name: name ?? null,
     limitSeconds: timeoutSeconds ?? null,
     outputBytes,
@@ -68,6 +70,7 @@ export async function startProcess(
   const started = await use(context, call, body, (host, about) =>
     host.call(calls.startProcess, { ...about, params: { processId }, body: request }, { signal: call.signal }),
   );
+  if (keepAwake) await noteAwakeProcess(context.db, sandbox.id);
   if (started.digest !== digest) {
     throw new CodedError(
       'idempotency_key_conflict',
@@ -226,7 +229,7 @@ async function answered<T>(
 /** The guest's word is shown as it is; its ids are checked by the protocol. */
 function shown(
   sandboxId: string,
-  { processId, name, command, cwd, user, tty, hasInput, startedUnixMs, end }: GuestProcess,
+  { processId, name, command, cwd, user, tty, hasInput, keepAwake, startedUnixMs, end }: GuestProcess,
 ): SandboxProcess {
   return {
     id: processId,
@@ -237,6 +240,7 @@ function shown(
     user,
     tty,
     stdin: hasInput,
+    keepAwake,
     status: end === null ? 'running' : 'exited',
     exitCode: end === null ? null : exitCodeOf(end),
     signal: end?.signal ?? null,

@@ -42,6 +42,7 @@ import * as lastActiveBy from '../../../migrations/0042_last_active_by.ts';
 import * as credentialOrigin from '../../../migrations/0043_credential_origin.ts';
 import * as agentSessionEntries from '../../../migrations/0044_agent_session_entries.ts';
 import * as agentUnattended from '../../../migrations/0045_agent_unattended.ts';
+import * as awakeProcess from '../../../migrations/0046_awake_process.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -86,6 +87,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0043_credential_origin': credentialOrigin,
   '0044_agent_session_entries': agentSessionEntries,
   '0045_agent_unattended': agentUnattended,
+  '0046_awake_process': awakeProcess,
 };
 
 /**

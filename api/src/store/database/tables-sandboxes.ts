@@ -90,6 +90,8 @@ export interface SandboxTable {
   /** Attempts refused by the host as last noted in the activity feed; null before the first. */
   egress_denied: ColumnType<{ sinceUnixMs: number; count: number } | null, string | undefined, string>;
   egress_denied_at: Instant | null;
+  /** Whether a process that keeps it awake was started; it may have ended. */
+  has_awake_process: Generated<boolean>;
   allocated_vcpu: number;
   allocated_memory_gb: number;
   allocated_disk_gb: number;

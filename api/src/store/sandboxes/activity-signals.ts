@@ -28,6 +28,26 @@ export async function touchAwake(
   return row !== undefined && awake.includes(row.status);
 }
 
+/** Notes the start of a process that keeps its sandbox awake, after a sign of use was recorded. */
+export async function noteAwakeProcess(db: Database, sandboxId: string): Promise<void> {
+  await db
+    .updateTable('sandbox')
+    .set({ has_awake_process: true })
+    .where('id', '=', sandboxId)
+    .where('has_awake_process', '=', false)
+    .execute();
+}
+
+/** Unless the sandbox was used since. */
+export async function forgetAwakeProcess(
+  db: Database,
+  { id, lastActiveAt }: Pick<SleeperRow, 'id' | 'lastActiveAt'>,
+): Promise<void> {
+  await sql`
+    update sandbox set has_awake_process = false
+    where id = ${id} and date_trunc('milliseconds', last_active_at) = ${lastActiveAt}`.execute(db);
+}
+
 /** Inputs of the idleness rule. `now` and `lastActiveAt` are by the database clock. */
 export interface SleeperRow {
   id: string;
@@ -40,13 +60,15 @@ export interface SleeperRow {
   lastActiveAt: Date;
   now: Date;
   hostUrl: string;
+  hasAwakeProcess: boolean;
 }
 
 /** Awake, persistent `sleep_resume` sandboxes with a host, of projects with auto-sleep enabled. */
 export async function listPossibleSleepers(db: Database): Promise<SleeperRow[]> {
   const { rows } = await sql<SleeperRow>`
     select s.id, s.org_id as "orgId", s.epoch, s.status, s.mode, s.persistence_policy as "persistencePolicy",
-      p.default_idle_minutes as "idleMinutes", s.last_active_at as "lastActiveAt", now() as now, h.url as "hostUrl"
+      p.default_idle_minutes as "idleMinutes", s.last_active_at as "lastActiveAt", now() as now, h.url as "hostUrl",
+      s.has_awake_process as "hasAwakeProcess"
     from sandbox s join project p on p.id = s.project_id join host h on h.id = s.host_id
     where s.status <> 'deleted' and s.status = any(${statusesThat('awake')})
       and s.mode = 'persistent' and s.persistence_policy = 'sleep_resume'

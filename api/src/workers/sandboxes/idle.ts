@@ -100,7 +100,7 @@ export class IdleWatch {
     const { context, lifecycle } = this.#options;
     try {
       const outcome = await judgeIdleness(
-        { db: context.db, log: context.log, lifecycle },
+        { db: context.db, hosts: context.hosts, log: context.log, lifecycle },
         sleeper,
         this.#samples.get(sleeper.id)?.share ?? null,
       );

@@ -8,8 +8,10 @@ import { sql } from 'kysely';
 import { newId } from '../../../src/store/database/ids.ts';
 import { insertProject } from '../../../src/store/orgs/projects.ts';
 import type { NewSandbox, SandboxRow } from '../../../src/store/database/schema.ts';
+import { noteAwakeProcess } from '../../../src/store/sandboxes/activity-signals.ts';
 import { IdleWatch } from '../../../src/workers/sandboxes/idle.ts';
 import { startApi, type TestApi } from '../../world/api.ts';
+import type { FakeProcess } from '../../world/guests/process-guests.ts';
 import { ExecRefusal } from '../../world/guests/exec-refusal.ts';
 
 let api: TestApi;
@@ -81,6 +83,45 @@ test('a sandbox unused for the default 30 minutes sleeps at the second pass; the
   );
   await idleWatch.tick();
   assert.equal(api.steps.length, 1);
+});
+
+test('a process that keeps its sandbox awake does so until it has ended', async () => {
+  const row = await unused(0);
+  const start = async (keepAwake: boolean): Promise<FakeProcess> => {
+    const answer = await api.call('POST', `/v1/sandboxes/${row.id}/processes`, {
+      body: { command: 'serve', keepAwake },
+    });
+    assert.equal(answer.body.process.keepAwake, keepAwake);
+    return api.front.processes.of(row.id).get(answer.body.process.id) as FakeProcess;
+  };
+  const [server, other] = [await start(true), await start(false)];
+  const age = (): Promise<unknown> =>
+    api.db
+      .updateTable('sandbox')
+      .set({ last_active_at: sql`now() - interval '31 minutes'` })
+      .where('id', '=', row.id)
+      .execute();
+  const idleWatch = watch();
+  await age();
+  await idleWatch.tick();
+  await idleWatch.tick();
+  const { status, last_active_by: by } = await rowOf(row.id);
+  assert.deepEqual([status, by], ['ready', 'process']);
+  server.end();
+  await age();
+  await idleWatch.tick();
+  assert.equal(await statusOf(row.id), 'sleeping');
+  assert.deepEqual([other.view.end, (await rowOf(row.id)).has_awake_process], [null, false]);
+});
+
+test('a guest that does not say what it runs keeps a sandbox awake only for such a process', async () => {
+  const [silent, plain] = [await unused(31), await unused(31)];
+  await noteAwakeProcess(api.db, silent.id);
+  const idleWatch = watch();
+  await idleWatch.tick();
+  api.front.processes.answer = () => Promise.reject(new ExecRefusal('vm_not_running', 'no'));
+  await idleWatch.tick();
+  assert.deepEqual([await statusOf(silent.id), await statusOf(plain.id)], ['ready', 'sleeping']);
 });
 
 test("a project's idle time is used, and 0 disables idle sleep", async () => {

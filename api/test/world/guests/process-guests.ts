@@ -37,7 +37,18 @@ export class FakeProcess {
     const tty = terminal !== undefined;
     const shown = (command ?? argv.join(' ')).slice(0, PROCESS_LIMITS.shownCharacters);
     const hasInput = asked.stdin || tty;
-    this.view = { processId, name, command: shown, cwd, user, tty, hasInput, startedUnixMs: Date.now(), end: null };
+    this.view = {
+      processId,
+      name,
+      command: shown,
+      cwd,
+      user,
+      tty,
+      hasInput,
+      keepAwake: asked.keepAwake,
+      startedUnixMs: Date.now(),
+      end: null,
+    };
     this.streams = tty ? { output: empty() } : { stdout: empty(), stderr: empty() };
     this.inputIsOpen = hasInput;
   }

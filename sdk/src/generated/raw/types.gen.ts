@@ -1646,6 +1646,10 @@ export type Process = {
      * Whether it was started with an input.
      */
     stdin: boolean;
+    /**
+     * Whether the sandbox stays awake while it runs.
+     */
+    keepAwake: boolean;
     status: 'running' | 'exited' | (string & {});
     /**
      * 128 + n if signal n killed it, 124 with reason `timed_out`; null while it runs and if its end is unknown.
@@ -2113,6 +2117,10 @@ export type StartProcessRequest = {
      */
     name?: string;
     /**
+     * Whether the sandbox stays awake while the process runs.
+     */
+    keepAwake?: boolean;
+    /**
      * The process is killed when it expires, by default never.
      */
     timeoutSeconds?: number;
@@ -2332,9 +2340,9 @@ export type UsageGuardrails = {
 };
 
 /**
- * Kind of a use. `connect`: an open terminal, tunnel or ssh connection. `agent`: an agent session. `cpu`: more than 10 % of one host CPU. More may be added; clients must accept unknown values.
+ * Kind of a use. `connect`: an open terminal, tunnel or ssh connection. `agent`: an agent session. `process`: one with keepAwake. `cpu`: more than 10 % of one host CPU. More may be added; clients must accept unknown values.
  */
-export type UseSignal = 'exec' | 'file' | 'connect' | 'clone' | 'preview' | 'agent' | 'cpu';
+export type UseSignal = 'exec' | 'file' | 'connect' | 'clone' | 'preview' | 'agent' | 'process' | 'cpu';
 
 export type VerifyDomainResult = {
     domain: OrgDomain;
