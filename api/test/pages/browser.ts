@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import type { TestContext } from 'node:test';
 import {
   chromium,
   type Browser,
@@ -29,6 +30,9 @@ const FLAGS = [
 /** For a layout by scripts on a loaded machine. */
 const FIT_DEADLINE_MS = 10_000;
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+/** Node's types lack `passed`. */
+export type EndedTest = TestContext & { passed: boolean };
+
 export interface Size {
   width: number;
   height: number;
@@ -120,6 +124,13 @@ export class Person {
     if (folder !== null) await mkdir(folder, { recursive: true });
     const context = await browser.newContext({ viewport: WIDE });
     return new Person(await context.newPage(), folder, sizes);
+  }
+
+  /** Prints what the page shows if a test failed; for `afterEach`. */
+  async explain(test: EndedTest): Promise<void> {
+    if (test.passed) return;
+    const shown = await this.page.locator('body').ariaSnapshot({ timeout: FIT_DEADLINE_MS }).catch(String);
+    test.diagnostic([this.page.url(), ...this.complaints, shown].join('\n'));
   }
 
   /** Opens a link, as from a mail. */

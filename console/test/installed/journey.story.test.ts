@@ -1,9 +1,9 @@
 // The console against real processes: API, host daemon with its fake driver, guest daemons.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { after, afterEach, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { FakeInstallation } from '../../../api/test/fake-installation.ts';
-import type { Person } from '../../../api/test/pages/browser.ts';
+import type { EndedTest, Person } from '../../../api/test/pages/browser.ts';
 import { startInstalledConsole, type InstalledConsole } from './installation.ts';
 
 let installed: InstalledConsole;
@@ -14,6 +14,7 @@ before(async () => {
   installed = await startInstalledConsole();
   ({ berth, person, page } = installed);
 });
+afterEach((t) => person.explain(t as EndedTest));
 after(() => installed.close());
 
 const press = (name: string): Promise<void> => page.getByRole('button', { name, exact: true }).click();
