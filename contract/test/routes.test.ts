@@ -111,10 +111,12 @@ test('personal agent tokens are accepted exactly by the routes of agent sessions
 
 /** As what is typed into a terminal: part of its start. */
 const INPUT = ['writeProcessInput', 'resizeProcess'];
+/** WebSockets that only read. */
+const FOLLOWS = ['followProcessOutput'];
 
 test('reads and input write no activity entry; changes and connections do', () => {
   for (const route of ROUTES) {
-    const reads = route.method === 'GET' && route.websocket !== true;
+    const reads = route.method === 'GET' && (route.websocket !== true || FOLLOWS.includes(route.name));
     assert.equal(route.activity === null, reads || INPUT.includes(route.name), route.name);
   }
 });

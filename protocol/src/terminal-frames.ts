@@ -46,6 +46,11 @@ export function outputFrame(stream: CommandStream, content: Uint8Array): Uint8Ar
   return bytes;
 }
 
+/** A frame of a stream of a program, which only pipes name: at most {@link TERMINAL_FRAME_BYTES} - 1 bytes. */
+export function streamFrame(stream: 'stdout' | 'stderr' | 'output', content: Uint8Array): Uint8Array {
+  return stream === 'output' ? bytesFrames(content) : outputFrame(COMMAND_STREAM[stream], content);
+}
+
 export function controlFrame(value: unknown): Uint8Array {
   return frame(TERMINAL_FRAME.control, Buffer.from(JSON.stringify(value)));
 }

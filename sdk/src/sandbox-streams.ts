@@ -60,7 +60,7 @@ export class SandboxStreams {
   }
 
   async #open<T>(
-    kind: keyof typeof WEBSOCKET_PATHS,
+    kind: 'terminal' | 'tunnel',
     what: string,
     query: Readonly<Record<string, string>>,
     { signal, timeoutMs = OPEN_TIMEOUT_MS }: StreamOptions,

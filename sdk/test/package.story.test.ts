@@ -18,7 +18,7 @@ import { realWorld, type World } from './worlds.ts';
 const SDK = join(import.meta.dirname, '..');
 const CHECKOUT = join(SDK, '..');
 /** Compressed, of a browser: loaded with the client, and with all that is loaded on first use. */
-const LARGEST_BUNDLE = { client: 11 * 1024, whole: 21 * 1024 };
+const LARGEST_BUNDLE = { client: 11 * 1024, whole: 23 * 1024 };
 
 let project: string;
 before(async () => {
@@ -239,7 +239,7 @@ async function bundled(code: string, { splitting = false } = {}): Promise<string
   return outputFiles[0]?.text ?? '';
 }
 
-test('the browser bundle of the client is smaller than 11 KiB, compressed, and the whole SDK than 21', async (t) => {
+test('the browser bundle of the client is smaller than 11 KiB, compressed, and the whole SDK than 23', async (t) => {
   const code = `import { Berth } from '@berth/sdk'; globalThis.Berth = Berth;`;
   const sizeOf = (text: string): number => gzipSync(text, { level: 9 }).length;
   const [client, whole] = [sizeOf(await bundled(code, { splitting: true })), sizeOf(await bundled(code))];

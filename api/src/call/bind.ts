@@ -60,14 +60,14 @@ export interface BoundAnswer {
 }
 
 /** `command`: without a terminal. */
-export type DialectName = 'tunnel' | 'terminal' | 'command';
+export type DialectName = 'tunnel' | 'terminal' | 'command' | 'process';
 
 /** A route that becomes a WebSocket. */
 export interface BoundWebSocket {
   route: Route;
   /** Frame protocol, selected by the query. */
   dialectName(query: unknown): DialectName;
-  connect(context: ServiceContext, connecting: Connecting, query: unknown): Promise<SandboxConnection>;
+  connect(context: ServiceContext, connecting: Connecting, query: unknown, params: unknown): Promise<SandboxConnection>;
 }
 
 export type BoundRoute = BoundAnswer | BoundWebSocket;
@@ -90,11 +90,17 @@ export function bind<const R extends Route>(
 export function bindWebSocket<const R extends Route & { websocket: true }>(
   route: R,
   dialectName: (query: RouteQuery<R>) => DialectName,
-  connect: (context: ServiceContext, connecting: Connecting, query: RouteQuery<R>) => Promise<SandboxConnection>,
+  connect: (
+    context: ServiceContext,
+    connecting: Connecting,
+    query: RouteQuery<R>,
+    params: RouteParams<R>,
+  ) => Promise<SandboxConnection>,
 ): BoundWebSocket {
   return {
     route,
     dialectName: (query) => dialectName(query as RouteQuery<R>),
-    connect: (context, connecting, query) => connect(context, connecting, query as RouteQuery<R>),
+    connect: (context, connecting, query, params) =>
+      connect(context, connecting, query as RouteQuery<R>, params as RouteParams<R>),
   };
 }

@@ -3,7 +3,7 @@
 // authenticate -> count -> authorize -> read the body -> parse -> run the service -> respond
 import { z } from 'zod';
 import { HOLD_SECONDS } from '@berth/contract/route/limits.ts';
-import { NDJSON } from '@berth/contract/route/route.ts';
+import { NDJSON, type Route } from '@berth/contract/route/route.ts';
 import type { SandboxConnection } from '../services/connections/connections.ts';
 import type { Download, Upload } from '../services/files/transfers.ts';
 import { admit, readmit, type Admissible, type Admission } from './admission.ts';
@@ -123,11 +123,10 @@ export async function connectRoute(
   return await respond(bound, call, async (headers) => {
     const { actor, bearer, sandbox } = await admit(control, route, call, headers);
     if (sandbox === undefined) throw new Error(`${route.name} names no sandbox`);
-    const { query: schema } = route.request;
-    const query = schema === undefined ? undefined : parseWith(schema, call.input.query, 'query');
+    const { query, params } = partsOf(route, call);
     call.onStart?.(headers);
     const { signal } = call;
-    const connection = await bound.connect(control.context, { route, actor, bearer, sandbox, signal }, query);
+    const connection = await bound.connect(control.context, { route, actor, bearer, sandbox, signal }, query, params);
     return { headers, connection, speech: bound.dialectName(query) };
   });
 }
@@ -166,6 +165,13 @@ function linesOf(entries: readonly unknown[]): string {
   return entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
 }
 
+function partsOf({ request: { params, query } }: Route, { input }: RouteCall) {
+  return {
+    params: params === undefined ? undefined : parseWith(params, input.params, 'path', input.nameOf),
+    query: query === undefined ? undefined : parseWith(query, input.query, 'query', input.nameOf),
+  };
+}
+
 async function readCall(
   { route }: BoundAnswer,
   call: RouteCall,
@@ -179,8 +185,7 @@ async function readCall(
   const respondAsync = route.waits === true && prefersAsync(input.header('prefer'));
   if (respondAsync) headers['preference-applied'] = 'respond-async';
   return {
-    params: schemas.params === undefined ? undefined : parseWith(schemas.params, input.params, 'path', input.nameOf),
-    query: schemas.query === undefined ? undefined : parseWith(schemas.query, input.query, 'query', input.nameOf),
+    ...partsOf(route, call),
     body: route.upload === true ? undefined : parseWith(schemas.body ?? noBody, given, 'body', input.nameOf),
     actor: admission?.actor,
     bearer: admission?.bearer,

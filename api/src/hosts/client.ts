@@ -22,6 +22,7 @@ import {
   type FileWritten,
 } from '@berth/protocol/calls/files.ts';
 import { vmHistoryCall, vmMetricsCall, type VmHistory, type VmMetrics } from '@berth/protocol/calls/metrics.ts';
+import { followProcess, type ProcessFollowed } from '@berth/protocol/calls/processes.ts';
 import { setModelAccess, type ModelAccess } from '@berth/protocol/calls/model-access.ts';
 import {
   createVm,
@@ -218,6 +219,15 @@ export class HostClient {
     return this.#openStream(vm, (request) =>
       this.#calls.open(openTerminal, { ...request, query: terminalQueryOf(asked) }, options),
     );
+  }
+
+  /** The output of a process as it is written; otherwise as {@link openPort}. */
+  followProcess(
+    vm: OwnedVm,
+    request: { params: { processId: string }; query: ProcessFollowed },
+    options?: CallOptions,
+  ): Promise<Duplex> {
+    return this.#openStream(vm, (about) => this.#calls.open(followProcess, { ...about, ...request }, options));
   }
 
   /** The content of a file of any length, in or out; otherwise as {@link openPort}. */

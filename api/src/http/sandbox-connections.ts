@@ -8,6 +8,7 @@ import type { CallControl } from '../call/control.ts';
 import { logRequest } from './answers/request-log.ts';
 import { callOf, routeOptions, sendResponse } from './contract-routes.ts';
 import type { EntryPoint } from './entry-point.ts';
+import { processDialect } from './connections/process-dialect.ts';
 import { commandDialect, terminalDialect } from './connections/terminal-dialect.ts';
 import { TUNNEL_DIALECT } from './connections/tunnel-dialect.ts';
 import { websocketAuthorization } from './connections/websocket-bearer.ts';
@@ -18,6 +19,7 @@ const DIALECTS: { readonly [name in DialectName]: () => Dialect } = {
   tunnel: () => TUNNEL_DIALECT,
   terminal: terminalDialect,
   command: commandDialect,
+  process: processDialect,
 };
 
 interface SandboxConnectionsOptions {

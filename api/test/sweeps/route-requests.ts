@@ -307,6 +307,7 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   listProcesses: onReady,
   getProcess: onProcess,
   readProcessOutput: onProcess,
+  followProcessOutput: onProcess,
   writeProcessInput: async (setting) => ({ ...(await onProcess(setting)), body: { data: 'swept' } }),
   signalProcess: async (setting) => ({ ...(await onProcess(setting)), body: {} }),
   resizeProcess: async (setting) => ({ ...(await onProcess(setting)), body: { cols: 80, rows: 24 } }),

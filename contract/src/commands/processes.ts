@@ -158,6 +158,19 @@ const chunk = z
 
 export type ProcessOutputChunk = z.infer<typeof chunk>;
 
+const from = {
+  since: z
+    .string()
+    .regex(/^[0-9]{1,16}(?:\.[0-9]{1,16})?$/, 'must be the cursor of a response')
+    .optional()
+    .describe('The `cursor` of the previous response; without it, from the first byte that is kept.'),
+  tail: numberInQuery({
+    min: 0,
+    max: PROCESS_LIMITS.readBytes,
+    description: 'Without `since`: only so many of the last bytes of each stream.',
+  }).optional(),
+};
+
 export const readProcessOutput = defineRoute({
   name: 'readProcessOutput',
   summary: `Returns output after the cursor, each byte once. Held ${HELD} until there is some, or no writer is left`,
@@ -167,18 +180,7 @@ export const readProcessOutput = defineRoute({
   permission: 'sandbox.exec',
   request: {
     params: processParams,
-    query: z.object({
-      since: z
-        .string()
-        .regex(/^[0-9]{1,16}(?:\.[0-9]{1,16})?$/, 'must be the cursor of a response')
-        .optional()
-        .describe('The `cursor` of the previous response; without it, from the first byte that is kept.'),
-      tail: numberInQuery({
-        min: 0,
-        max: PROCESS_LIMITS.readBytes,
-        description: 'Without `since`: only so many of the last bytes of each stream.',
-      }).optional(),
-    }),
+    query: z.object(from),
   },
   response: {
     status: 200,
@@ -194,6 +196,45 @@ export const readProcessOutput = defineRoute({
   holds: true,
   published: true,
 });
+
+/**
+ * The same as a WebSocket, opened as a terminal is (connections/terminal.ts). Neither wakes a
+ * sandbox nor keeps one awake. Frames of the server:
+ *
+ *   cursor    {"cursor":"0.0"}, a text frame, the first: the cursor where the output starts.
+ *   bytes     Binary frames: of a terminal as they are; otherwise the first byte is 1 for stdout or
+ *             2 for stderr. The cursor has an offset for each stream, stdout first: it moves by the
+ *             bytes of each frame, and by those that are lost.
+ *   lost      {"lost":{"stream":"stdout","bytes":65536}}, a text frame: bytes that are no longer
+ *             kept, before the next ones of the stream.
+ *   complete  {"complete":true}, a text frame, the last: no program can write any more; then the
+ *             server closes with 1000. Any other close says nothing of the process: continue from
+ *             the cursor with another connection or request.
+ *
+ * The client sends {"pause":true}, {"pause":false} and {"bearer":"<token>"}, as to a terminal.
+ */
+export const followProcessOutput = defineRoute({
+  name: 'followProcessOutput',
+  summary: 'Sends output after the cursor as it is written, each byte once, in binary frames',
+  method: 'GET',
+  path: '/v1/sandboxes/{sandboxId}/processes/{processId}/follow',
+  websocket: true,
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.exec',
+  request: { params: processParams, query: z.object(from) },
+  response: { status: 101, body: z.undefined() },
+  errors: [...ofOne, 'too_many_connections'],
+  activity: null,
+  published: false,
+});
+
+/** Text frames of the server, in the order of {@link followProcessOutput}. */
+export const followedFrame = z.union([
+  z.strictObject({ cursor: z.string() }),
+  z.strictObject({ lost: z.strictObject({ stream: chunk.shape.stream, bytes: z.int().min(1) }) }),
+  z.strictObject({ complete: z.literal(true) }),
+]);
+export type FollowedFrame = z.infer<typeof followedFrame>;
 
 export const writeProcessInput = defineRoute({
   name: 'writeProcessInput',

@@ -3,7 +3,7 @@
 import { constants } from 'node:os';
 import { Writable } from 'node:stream';
 import type { TerminalExit, TerminalOrder } from '@berth/protocol/calls/connections.ts';
-import { bytesFrames, COMMAND_STREAM, outputFrame } from '@berth/protocol/terminal-frames.ts';
+import { streamFrame } from '@berth/protocol/terminal-frames.ts';
 import type { ProcessEnd } from '../keeper/keeper.ts';
 import type { StreamName } from '../keeper/launch.ts';
 import { signalName } from '../keeper/signal-name.ts';
@@ -162,9 +162,7 @@ export class AttachedProgram implements Program {
     while (!this.#isPaused && output.reader.offset < output.length) {
       const { bytes } = output.reader.read(CHUNK_BYTES);
       if (bytes.length === 0) break;
-      const { name } = output;
-      const frames = name === 'output' ? bytesFrames(bytes) : outputFrame(COMMAND_STREAM[name], bytes);
-      if (!take(frames)) this.#isPaused = true;
+      if (!take(streamFrame(output.name, bytes))) this.#isPaused = true;
     }
     if (!this.#isPaused && !output.isWatched && this.#end === undefined) {
       output.isWatched = true;

@@ -15,8 +15,8 @@ export interface Program {
   resume(): void;
   /** Carries out the order; false: the program does not support it. */
   order(order: TerminalOrder): boolean;
-  /** Exit of the program, after all its output was taken. Never rejects. */
-  readonly ended: Promise<TerminalExit>;
+  /** The last control frame, such as its {@link TerminalExit}, after all its output was taken. */
+  readonly ended: Promise<object>;
   /** Ends the program because its caller disconnected. No effect after its exit. */
   hangUp(): void;
 }

@@ -17,6 +17,7 @@ import { FileRefused, type Files } from '../files/files.ts';
 import { receiveContent, sendContent } from '../files/transfer.ts';
 import type { IdentityStep } from '../identity/identity.ts';
 import type { WakeStep } from '../identity/wake.ts';
+import { FollowedOutput } from '../processes/followed.ts';
 import type { Processes } from '../processes/processes.ts';
 import type { StreamName } from '../keeper/launch.ts';
 import { readMetrics } from '../machine/metrics.ts';
@@ -124,6 +125,11 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
       const { pieces, closed } = await process.read(starts, waitMs, signal);
       const encoded = pieces.map(({ bytes, ...piece }) => ({ ...piece, base64: bytes.toString('base64') }));
       return { process: process.view, starts: Object.fromEntries(starts), pieces: encoded, closed };
+    },
+    followProcess: async ({ params, query: { tail, ...offsets } }) => {
+      const process = processes.find(params.processId);
+      const output = new FollowedOutput(process, process.startsOf(streamsIn(offsets), tail));
+      return (caller) => relayProgram(output, caller);
     },
     writeProcessInput: async ({ params, body: { offset, base64, end }, signal }) => {
       const process = processes.find(params.processId);

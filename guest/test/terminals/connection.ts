@@ -20,14 +20,24 @@ export async function secured(t: TestContext, env: Record<string, string> = {}):
   return daemon;
 }
 
-/** The stream, or the response sent instead. */
+type StreamOrRefusal = Promise<Socket | { status: number; text: string }>;
+
 export async function requestStream(
   daemon: TestDaemon,
   query: string,
   { secret = SECRET, protocol = 'berth-terminal' } = {},
-): Promise<Socket | { status: number; text: string }> {
+): StreamOrRefusal {
+  return await requestUpgrade(daemon, `/terminal${query}`, { secret, protocol });
+}
+
+/** The stream, or the response sent instead. */
+export async function requestUpgrade(
+  daemon: TestDaemon,
+  path: string,
+  { secret = SECRET, protocol = 'berth-terminal' } = {},
+): StreamOrRefusal {
   const asked = request({
-    path: `/terminal${query}`,
+    path,
     createConnection: () => connect({ port: daemon.port, host: '127.0.0.1', allowHalfOpen: true }),
     headers: { connection: 'Upgrade', upgrade: protocol, authorization: `Bearer ${secret}` },
   });

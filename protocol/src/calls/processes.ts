@@ -32,6 +32,21 @@ const json = {
   since: 8,
 } as const;
 
+const offsets = z.strictObject({
+  stdout: streamOffset.optional(),
+  stderr: streamOffset.optional(),
+  output: streamOffset.optional(),
+});
+const offsetInQuery = z.coerce.number<string>().pipe(streamOffset).optional();
+/** Where to begin. A stream without an offset is not read. */
+const fromQuery = z.strictObject({
+  stdout: offsetInQuery,
+  stderr: offsetInQuery,
+  output: offsetInQuery,
+  /** Starts so many bytes before the end of each stream, or at the offset if that is later. */
+  tail: z.coerce.number<string>().int().min(0).max(PROCESS_LIMITS.readBytes).optional(),
+});
+
 /** SHA-256 in hexadecimal digits. */
 const digest = z.string().regex(/^[0-9a-f]{64}$/);
 
@@ -105,23 +120,12 @@ export const readProcessOutput = defineCall({
   method: 'GET',
   path: '/processes/{processId}/output',
   params,
-  query: z.strictObject({
-    stdout: z.coerce.number<string>().pipe(streamOffset).optional(),
-    stderr: z.coerce.number<string>().pipe(streamOffset).optional(),
-    output: z.coerce.number<string>().pipe(streamOffset).optional(),
-    /** Starts so many bytes before the end of each stream, or at the offset if that is later. */
-    tail: z.coerce.number<string>().int().min(0).max(PROCESS_LIMITS.readBytes).optional(),
-    waitMs: waitMs.optional(),
-  }),
+  query: fromQuery.extend({ waitMs: waitMs.optional() }),
   response: z
     .object({
       process: guestProcess,
       /** From where each stream was read. */
-      starts: z.object({
-        stdout: streamOffset.optional(),
-        stderr: streamOffset.optional(),
-        output: streamOffset.optional(),
-      }),
+      starts: offsets,
       pieces: z.array(guestPiece).max(2),
       /** Streams that nobody can write to any more, of which this response has the end. */
       closed: z.array(streamName).max(2),
@@ -136,6 +140,37 @@ export const readProcessOutput = defineCall({
   deadlineMs: PROCESS_LIMITS.waitMs + 5_000,
   repeatable: true,
 });
+
+/**
+ * A stream with the output from the offsets on, as it is written: the frames of terminal-frames.ts.
+ * Byte frames are as those of openTerminal. Control frames are {@link followedOrder}: where each
+ * stream starts; bytes lost before the next byte frame of a stream; and, last, that no writer is
+ * left, or that the process was removed. The caller sends empty byte frames only.
+ */
+export const followProcess = defineCall({
+  name: 'followProcess',
+  target: 'pass-through',
+  method: 'GET',
+  path: '/processes/{processId}/stream',
+  params,
+  query: fromQuery,
+  form: 'upgrade',
+  upgrade: 'berth-terminal',
+  errors: processErrors,
+  statuses: { 404: ['processes_unsupported', 'the guest daemon cannot stream the output of a process'] },
+  deadlineMs: 10_000,
+  marginMs: 2_500,
+  since: 9,
+});
+export type ProcessFollowed = z.infer<typeof fromQuery>;
+
+export const followedOrder = z.union([
+  z.strictObject({ starts: offsets }),
+  z.strictObject({ lost: z.strictObject({ stream: streamName, bytes: z.int().min(1) }) }),
+  z.strictObject({ complete: z.literal(true) }),
+  z.strictObject({ removed: z.literal(true) }),
+]);
+export type FollowedOrder = z.infer<typeof followedOrder>;
 
 /**
  * Appends to the input of the process. Bytes before the end of the input so far are skipped, so

@@ -501,7 +501,8 @@ export const ROLE_PERMISSIONS = {
 
 export const WEBSOCKET_PATHS = {
   "terminal": "/v1/sandboxes/{sandboxId}/terminal",
-  "tunnel": "/v1/sandboxes/{sandboxId}/tunnel"
+  "tunnel": "/v1/sandboxes/{sandboxId}/tunnel",
+  "process": "/v1/sandboxes/{sandboxId}/processes/{processId}/follow"
 } as const;
 
 export const WEBSOCKET_SUBPROTOCOL = "berth.v1" as const;

@@ -2,6 +2,8 @@
 import type { ProcessOutputChunk } from '../generated/raw/index.ts';
 import { fromBase64 } from '../transport/base64.ts';
 
+type Content = Pick<ProcessOutputChunk, 'data' | 'encoding'>;
+
 /** Consecutive bytes of an output. */
 export class ProcessOutput {
   /** `output`: of a terminal, instead of the other two. */
@@ -12,16 +14,17 @@ export class ProcessOutput {
   readonly lostBytes: number;
   /** Continues behind it, as `since` of a later call or program. */
   readonly cursor: string;
-  readonly #chunk: ProcessOutputChunk;
+  readonly #content: Content | Uint8Array;
 
   /** Constructed by the SDK. */
-  constructor(chunk: ProcessOutputChunk) {
-    this.#chunk = chunk;
+  constructor(chunk: Omit<ProcessOutputChunk, keyof Content>, content: Content | Uint8Array) {
     ({ stream: this.stream, offset: this.offset, lostBytes: this.lostBytes, cursor: this.cursor } = chunk);
+    this.#content = content;
   }
 
   get bytes(): Uint8Array {
-    const { data, encoding } = this.#chunk;
+    if (this.#content instanceof Uint8Array) return this.#content;
+    const { data, encoding } = this.#content;
     return encoding === 'utf8' ? new TextEncoder().encode(data) : fromBase64(data);
   }
 
@@ -30,7 +33,7 @@ export class ProcessOutput {
    * such bytes or NUL.
    */
   get text(): string {
-    const { data, encoding } = this.#chunk;
-    return encoding === 'utf8' ? data : new TextDecoder('utf-8', { ignoreBOM: true }).decode(this.bytes);
+    if (!(this.#content instanceof Uint8Array) && this.#content.encoding === 'utf8') return this.#content.data;
+    return new TextDecoder('utf-8', { ignoreBOM: true }).decode(this.bytes);
   }
 }

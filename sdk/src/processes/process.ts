@@ -3,6 +3,7 @@ import type { Calls } from '../calls/calls.ts';
 import { PROCESS_LIMITS } from '../generated/command-limits.ts';
 import { HOLD_SECONDS } from '../generated/limits.ts';
 import type { Process as ProcessData, ReadProcessOutputResult } from '../generated/raw/index.ts';
+import { Follower } from './follower.ts';
 import { ProcessInput } from './input.ts';
 import { ProcessOutput } from './output.ts';
 import type { Signal, TerminalSize } from '../streams/program.ts';
@@ -115,13 +116,16 @@ export class SandboxProcess {
     const from = { ...(since === undefined ? {} : { since }), ...(tail === undefined ? {} : { tail }) };
     // Without following: first the end so far, which a process that writes on would move.
     let end: string | undefined;
-    let query = follow ? from : { tail: 0 };
+    let query: { since?: string; tail?: number } = follow ? from : { tail: 0 };
     const seconds = follow ? HOLD_SECONDS.max : undefined;
-    const ask = async (signal: AbortSignal): Promise<ReadProcessOutputResult> =>
-      await raw.readProcessOutput({
+    const follower = new Follower(this.#calls, this.#path);
+    const ask = async (signal: AbortSignal): Promise<ReadProcessOutputResult> => {
+      follower.signal = signal;
+      return await raw.readProcessOutput({
         ...{ path: this.#path, query, ...held(seconds) },
         ...set(whileHeld(seconds, { signal })),
       });
+    };
     const newsIn = (answer: ReadProcessOutputResult) => (follow ? sizeOf(answer) : 'most');
     for await (const { process, chunks, cursor, complete } of this.#asked(options, ask, newsIn)) {
       this.#take(process);
@@ -131,8 +135,14 @@ export class SandboxProcess {
         continue;
       }
       query = { since: cursor };
-      for (const chunk of chunks) yield new ProcessOutput(chunk);
+      for (const chunk of chunks) yield new ProcessOutput(chunk, chunk);
       if (complete || (end !== undefined && (chunks.length === 0 || reaches(cursor, end)))) return;
+      if (!follow || chunks.length === 0) continue;
+      // The next response tells whether it has ended with the output.
+      for await (const chunk of follower.outputFrom(cursor)) {
+        query = { since: chunk.cursor };
+        yield chunk;
+      }
     }
   }
 

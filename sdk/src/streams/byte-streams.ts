@@ -9,16 +9,17 @@ const UNREAD_BYTES = 16_777_216;
 const size = (chunk: Uint8Array | string | undefined): number =>
   typeof chunk === 'string' ? chunk.length : (chunk?.byteLength ?? 0);
 
-/** Bytes from the sandbox. */
-export class ByteSource {
-  readonly readable: ReadableStream<Uint8Array>;
+/** Pieces from the sandbox. */
+export class Source<T> {
+  readonly readable: ReadableStream<T>;
   readonly #connection: Connection;
-  #controller!: ReadableStreamDefaultController<Uint8Array>;
+  #controller!: ReadableStreamDefaultController<T>;
   #open = true;
 
-  constructor(connection: Connection) {
+  /** @param bytesOf length of a piece */
+  constructor(connection: Connection, bytesOf: (chunk: T) => number) {
     this.#connection = connection;
-    this.readable = new ReadableStream<Uint8Array>(
+    this.readable = new ReadableStream<T>(
       {
         start: (controller) => {
           this.#controller = controller;
@@ -29,12 +30,13 @@ export class ByteSource {
           connection.release(this);
         },
       },
-      { highWaterMark: QUEUE_BYTES, size },
+      { highWaterMark: QUEUE_BYTES, size: (chunk) => bytesOf(chunk as T) },
     );
   }
 
-  push(chunk: Uint8Array): void {
-    if (!this.#open || chunk.byteLength === 0) return;
+  /** @param chunk not empty */
+  push(chunk: T): void {
+    if (!this.#open) return;
     this.#controller.enqueue(chunk);
     const room = this.#controller.desiredSize ?? 0;
     if (room > 0) return;
@@ -56,6 +58,17 @@ export class ByteSource {
     this.#open = false;
     if (failure === null) this.#controller.close();
     else this.#controller.error(failure);
+  }
+}
+
+/** Bytes from the sandbox. */
+export class ByteSource extends Source<Uint8Array> {
+  constructor(connection: Connection) {
+    super(connection, size);
+  }
+
+  override push(chunk: Uint8Array): void {
+    if (chunk.byteLength > 0) super.push(chunk);
   }
 }
 

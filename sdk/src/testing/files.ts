@@ -10,6 +10,7 @@ import type {
   WrittenFile,
 } from '../generated/raw/index.ts';
 import { fromBase64, toBase64 } from '../transport/base64.ts';
+import { asText } from '../transport/utf8.ts';
 import { Refusal } from './requests/refusal.ts';
 import { sha256 } from './sha256.ts';
 
@@ -163,15 +164,6 @@ function resolve(path: string): string {
 
 function parentOf(path: string): string {
   return path.slice(0, path.lastIndexOf('/')) || '/';
-}
-
-function asText(bytes: Uint8Array): string | null {
-  if (bytes.includes(0)) return null;
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return null;
-  }
 }
 
 /** Text if the bytes are valid UTF-8 without NUL. */

@@ -1,6 +1,7 @@
 // An output of a process of the test server: its last bytes, as chunks of text where it is text.
 import { PROCESS_LIMITS } from '../generated/command-limits.ts';
 import type { ProcessOutputChunk } from '../generated/raw/index.ts';
+import { partialCharacter } from '../transport/utf8.ts';
 import { contentOf } from './files.ts';
 
 interface Piece {
@@ -52,15 +53,4 @@ export class KeptOutput {
     }
     return found;
   }
-}
-
-/** Bytes at the end that begin a character of which more follow. */
-function partialCharacter(bytes: Uint8Array): number {
-  for (let back = 1; back <= Math.min(3, bytes.length); back += 1) {
-    const byte = bytes[bytes.length - back] ?? 0;
-    if ((byte & 0xc0) === 0x80) continue;
-    const needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
-    return needed > back ? back : 0;
-  }
-  return 0;
 }

@@ -1,7 +1,7 @@
 // Wire format of processes.
 import * as contract from '@berth/contract/commands/processes.ts';
 import * as processes from '../../services/commands/processes.ts';
-import { bind } from '../../call/bind.ts';
+import { bind, bindWebSocket } from '../../call/bind.ts';
 
 export const processRoutes = [
   bind(contract.startProcess, async (context, call) => ({
@@ -13,6 +13,11 @@ export const processRoutes = [
   })),
   bind(contract.readProcessOutput, (context, call) =>
     processes.readOutput(context, call, { ...call.query, waitMs: call.holdMs }),
+  ),
+  bindWebSocket(
+    contract.followProcessOutput,
+    () => 'process',
+    (context, connecting, query, { processId }) => processes.followOutput(context, connecting, processId, query),
   ),
   bind(contract.writeProcessInput, async (context, call) => ({
     offset: await processes.writeInput(context, call, call.body),

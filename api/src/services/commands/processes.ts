@@ -14,6 +14,7 @@ import { CodedError, invalidField } from '../../rules/coded-error.ts';
 import { bytesOf } from '../../rules/files/content.ts';
 import { chunkOf, cursorOf, invalidCursor, isOfTerminal, offsetsOf } from '../../rules/commands/output.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
+import { SandboxConnection, type Connecting } from '../connections/connections.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import { noteAwakeProcess } from '../../store/sandboxes/activity-signals.ts';
 import { idOfHash, newId } from '../../store/database/ids.ts';
@@ -136,6 +137,25 @@ export async function readOutput(
   };
 }
 
+/** The output as it is written, from the cursor on. */
+export async function followOutput(
+  context: ServiceContext,
+  connecting: Connecting,
+  processId: string,
+  { since, tail }: { since?: string | undefined; tail?: number | undefined },
+): Promise<SandboxConnection> {
+  const { sandbox, signal } = connecting;
+  const params = paramsOf({ params: { processId } });
+  return await look(context, connecting, async (host, about) => {
+    const { process } = await host.call(calls.getProcess, { ...about, params, query: {} }, { signal });
+    if (since !== undefined && isOfTerminal(since) !== process.tty) throw invalidCursor();
+    const query = { ...offsetsOf(since), ...(since === undefined && tail !== undefined ? { tail } : {}) };
+    const vm = { ...about, orgId: sandbox.org_id };
+    const stream = await host.followProcess(vm, { params, query }, { signal });
+    return new SandboxConnection(context, connecting, stream);
+  });
+}
+
 export async function writeInput(
   context: ServiceContext,
   call: OneProcess,
@@ -208,7 +228,11 @@ async function use<T>(
 }
 
 /** A call that is no use: a sandbox falls asleep while its processes are watched. */
-async function look<T>(context: ServiceContext, { sandbox }: ProcessCall, call: HostCall<T>): Promise<T> {
+async function look<T>(
+  context: ServiceContext,
+  { sandbox }: Pick<ProcessCall, 'sandbox'>,
+  call: HostCall<T>,
+): Promise<T> {
   requireLegal('exec', sandbox.status);
   return await answered(context, located(sandbox), {}, call);
 }
@@ -257,7 +281,7 @@ function exitCodeOf({ exitCode, signal, reason }: NonNullable<GuestProcess['end'
   return number === undefined ? exitCode : 128 + number;
 }
 
-function paramsOf({ params: { processId } }: OneProcess): { processId: string } {
+function paramsOf({ params: { processId } }: Pick<OneProcess, 'params'>): { processId: string } {
   if (!PROCESS_ID.test(processId)) throw processNotFound();
   return { processId };
 }

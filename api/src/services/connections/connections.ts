@@ -95,7 +95,7 @@ export async function connect(
     stream.destroy();
     throw error;
   }
-  return new SandboxConnection(context, connecting, stream);
+  return new SandboxConnection(context, connecting, stream, trackActivity(context, sandbox.id, 'connect'));
 }
 
 async function openStream(
@@ -139,20 +139,21 @@ export class SandboxConnection {
   readonly #connecting: Connecting;
   readonly #ended = Promise.withResolvers<CodedError>();
   readonly #closed = new AbortController();
-  readonly #use: { end(): void };
+  readonly #use: { end(): void } | undefined;
   #bearer: BearerToken;
   /** Times of the last successful check and of the last attempt. */
   #checkedAtMs = performance.now();
   #askedAtMs = performance.now();
   #renewedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(context: ServiceContext, connecting: Connecting, stream: Duplex) {
+  /** @param use ends with the connection; absent: it is no use of the sandbox */
+  constructor(context: ServiceContext, connecting: Connecting, stream: Duplex, use?: { end(): void }) {
     this.#context = context;
     this.#connecting = connecting;
     this.#bearer = connecting.bearer;
     this.stream = stream;
     this.over = this.#ended.promise;
-    this.#use = trackActivity(context, connecting.sandbox.id, 'connect');
+    this.#use = use;
     void this.#watch();
   }
 
@@ -184,7 +185,7 @@ export class SandboxConnection {
   close(): void {
     if (this.#closed.signal.aborted) return;
     this.#closed.abort();
-    this.#use.end();
+    this.#use?.end();
     if (!this.stream.readableEnded || !this.stream.writableFinished) this.stream.destroy();
   }
 

@@ -196,7 +196,11 @@ function transferOf(target: string): StreamScript {
 async function answerStream(request: http.IncomingMessage, caller: Duplex, front: ExecFront): Promise<void> {
   const [, vmId = '', target = ''] = /^\/vms\/([^/]+)\/(.+)$/.exec(request.url ?? '') ?? [];
   try {
-    const script = await front.stream(vmId, target);
+    const [, processId, query = ''] = /^processes\/([^/]+)\/stream(?:\?(.*))?$/.exec(target) ?? [];
+    const script =
+      processId === undefined
+        ? await front.stream(vmId, target)
+        : front.processes.follow(vmId, processId, new URLSearchParams(query));
     caller.write(
       `HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${request.headers.upgrade ?? ''}\r\n\r\n`,
     );

@@ -1,8 +1,13 @@
 // Processes of guests in memory, for tests: their output and end are what a test says.
+import type { Duplex } from 'node:stream';
 import type { GuestProcessStart } from '@berth/protocol/calls/processes.ts';
 import { PROCESS_LIMITS } from '@berth/protocol/guest-limits.ts';
 import type { GuestProcess } from '@berth/protocol/processes.ts';
+import { controlFrame, streamFrame } from '@berth/protocol/terminal-frames.ts';
 import { ExecRefusal } from './exec-refusal.ts';
+
+/** Longest frame of a stream. */
+const FRAME_BYTES = 65_535;
 
 type StreamName = 'stdout' | 'stderr' | 'output';
 
@@ -116,6 +121,18 @@ export class ProcessGuests {
     return await Promise.race([this.#answer(call, gone), broken.promise]);
   };
 
+  /** Script of a stream with the output of a process, as a guest sends it. */
+  follow(vmId: string, processId: string, query: URLSearchParams): (caller: Duplex) => void {
+    const process = this.of(vmId).get(processId);
+    if (process === undefined) throw new ExecRefusal('process_not_found', 'no such process');
+    const broken = this.#broken.get(vmId) ?? Promise.withResolvers<never>();
+    this.#broken.set(vmId, broken);
+    return (caller) => {
+      broken.promise.catch(() => caller.destroy());
+      follow(process, query, caller.resume()).catch(() => caller.destroy());
+    };
+  }
+
   async #answer(call: ProcessCall, gone: AbortSignal): Promise<unknown> {
     const { vmId, method, processId, verb, query, body } = call;
     const all = this.of(vmId);
@@ -153,7 +170,14 @@ function start(all: Map<string, FakeProcess>, processId: string, asked: GuestPro
   return { process: created.view, isKnown: false, digest: asked.digest };
 }
 
-async function read(process: FakeProcess, query: URLSearchParams, gone: AbortSignal): Promise<object> {
+interface Read {
+  process: GuestProcess;
+  starts: { [name in StreamName]?: number };
+  pieces: { stream: StreamName; offset: number; base64: string }[];
+  closed: string[];
+}
+
+async function read(process: FakeProcess, query: URLSearchParams, gone: AbortSignal): Promise<Read> {
   const starts: { [name in StreamName]?: number } = {};
   for (const [name, { start: first, bytes }] of Object.entries(process.streams)) {
     const asked = query.get(name);
@@ -161,12 +185,12 @@ async function read(process: FakeProcess, query: URLSearchParams, gone: AbortSig
     if (asked === null) continue;
     starts[name as StreamName] = tail === null ? Number(asked) : Math.max(0, first + bytes.length - Number(tail));
   }
-  const piecesNow = (): { stream: string; offset: number; base64: string }[] =>
+  const piecesNow = (): Read['pieces'] =>
     Object.entries(starts).flatMap(([name, asked]) => {
       const { start: first, bytes } = process.streams[name as StreamName] ?? empty();
       const offset = Math.max(asked, first);
       const found = bytes.subarray(offset - first, offset - first + PROCESS_LIMITS.readBytes);
-      return found.length === 0 ? [] : [{ stream: name, offset, base64: found.toString('base64') }];
+      return found.length === 0 ? [] : [{ stream: name as StreamName, offset, base64: found.toString('base64') }];
     });
   const isOpen = (): boolean => process.view.end === null || !process.outputsAreClosed;
   if (piecesNow().length === 0 && isOpen()) await passed(process, query, gone);
@@ -180,6 +204,30 @@ async function read(process: FakeProcess, query: URLSearchParams, gone: AbortSig
   };
   const closed = isDone ? Object.keys(starts).filter(isAll) : [];
   return { process: process.view, starts, pieces, closed };
+}
+
+async function follow(process: FakeProcess, query: URLSearchParams, caller: Duplex): Promise<void> {
+  const gone = new AbortController();
+  caller.once('close', () => gone.abort());
+  const next = new URLSearchParams({ ...Object.fromEntries(query), waitMs: '1000' });
+  for (let isFirst = true; !gone.signal.aborted; isFirst = false) {
+    const { starts, pieces, closed } = await read(process, next, gone.signal);
+    if (isFirst) caller.write(controlFrame({ starts }));
+    next.delete('tail');
+    for (const [stream, start] of Object.entries(starts)) next.set(stream, String(start));
+    for (const { stream, offset, base64 } of pieces) {
+      const bytes = Buffer.from(base64, 'base64');
+      const lost = offset - (starts[stream] ?? 0);
+      if (lost > 0) caller.write(controlFrame({ lost: { stream, bytes: lost } }));
+      for (let at = 0; at < bytes.length; at += FRAME_BYTES)
+        caller.write(streamFrame(stream, bytes.subarray(at, at + FRAME_BYTES)));
+      next.set(stream, String(offset + bytes.length));
+    }
+    if (closed.length === Object.keys(starts).length) {
+      caller.end(controlFrame({ complete: true }));
+      return;
+    }
+  }
 }
 
 function write(process: FakeProcess, { offset, base64, end }: { offset: number | null; base64: string; end: boolean }) {
