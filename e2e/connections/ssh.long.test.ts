@@ -88,11 +88,12 @@ for (const [name] of KINDS) {
   });
 }
 
-test('an ssh command has the home folder and PATH of an ssh server; one of the API has /code and sbin', async () => {
-  const command = 'pwd; echo "$PATH"';
+test('PATH is the same for commands of API and ssh, and in login shells; ssh begins in the home folder', async () => {
+  const path = `/home/berth/.local/bin:${SYSTEM_PATH}`;
+  const command = 'pwd; echo "$PATH"; bash -lc \'echo "$PATH"\'';
   const { stdout } = await berthSsh(id, 'ed25519', command);
-  assert.equal(stdout, '/home/berth\n/usr/local/bin:/usr/bin:/bin:/usr/games\n');
-  assert.equal(await output(command), `/code\n${SYSTEM_PATH}`);
+  assert.equal(stdout, `/home/berth\n${path}\n${path}\n`);
+  assert.equal(await output(command), `/code\n${path}\n${path}`);
 });
 
 test('another key, another user and a password are refused, also beside the accepted key', async () => {

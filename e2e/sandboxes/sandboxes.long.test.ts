@@ -78,15 +78,45 @@ test('a sandbox with the egress policy none reaches and resolves nothing, and th
 
 test('the image has the tools that coding agents need', async () => {
   const sandbox = await awakeSandbox(berth);
-  const tools = 'git curl python3 gcc make rg jq sshd tmux bwrap sudo node npm';
+  const tools =
+    'git curl wget python3 pip gcc make rg jq sshd tmux bwrap sudo node npm rsync zip unzip sqlite3 vim less file tree';
   const found = await exec(
     berth,
     sandbox.id,
-    `PATH=$PATH:/usr/sbin; for tool in ${tools}; ` +
-      'do command -v $tool >/dev/null || echo missing $tool; done; node --version',
+    `for tool in ${tools}; do command -v $tool >/dev/null || echo missing $tool; done; ` +
+      'python3 -m venv --help >/dev/null; node --version',
   );
   assert.match(found.stdout, /^v24\.\d+\.\d+\n$/);
   assert.equal(found.exitCode, 0);
+  await destroySandbox(berth, sandbox.id);
+});
+
+test('pip and npm install programs for the user, and the next command finds them', async () => {
+  const sandbox = await awakeSandbox(berth);
+  const wheel = `
+import zipfile
+with zipfile.ZipFile("/tmp/shout-1-py3-none-any.whl", "w") as wheel:
+    wheel.writestr("shout.py", "def main(): print('SHOUT')")
+    info = "shout-1.dist-info/"
+    wheel.writestr(info + "METADATA", "Metadata-Version: 2.1\\nName: shout\\nVersion: 1\\n")
+    wheel.writestr(info + "WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+    wheel.writestr(info + "entry_points.txt", "[console_scripts]\\nshout = shout:main\\n")
+    wheel.writestr(info + "RECORD", "")
+`;
+  const packaged = '{"name":"whisper","version":"1.0.0","bin":"whisper.js"}';
+  const made = await exec(
+    berth,
+    sandbox.id,
+    `set -e; cat > /tmp/wheel.py <<'END'\n${wheel}\nEND\npython3 /tmp/wheel.py; ` +
+      'pip install --quiet --no-index /tmp/shout-1-py3-none-any.whl; ' +
+      `mkdir /tmp/whisper; echo '${packaged}' > /tmp/whisper/package.json; ` +
+      'printf "#!/usr/bin/env node\\nconsole.log(\\"whisper\\")" > /tmp/whisper/whisper.js; ' +
+      'npm install --global --silent --offline /tmp/whisper',
+  );
+  assert.equal(made.exitCode, 0, made.stderr + made.stdout);
+  const used = await exec(berth, sandbox.id, 'shout; whisper; command -v shout; command -v whisper');
+  const bin = '/home/berth/.local/bin';
+  assert.equal(used.stdout, `SHOUT\nwhisper\n${bin}/shout\n${bin}/whisper\n`);
   await destroySandbox(berth, sandbox.id);
 });
 

@@ -3,6 +3,9 @@
 # an image must not have.
 set -eu
 
+# PATH is the same for all programs: /etc/profile.d/berth.sh has it for login shells.
+echo '[ -z "$BASH_VERSION" ] || . "$HOME/.bashrc"' > /etc/skel/.profile
+
 groupadd --gid 1000 berth
 useradd --uid 1000 --gid 1000 --groups sudo --create-home --shell /bin/bash berth
 passwd --lock berth >/dev/null

@@ -2,14 +2,14 @@
 import { SYSTEM_PATH } from '@berth/os/system-path.ts';
 import type { GuestUser } from '../machine/config.ts';
 
-/** Environment variables of a command. */
+/** Environment variables of a command. PATH is the one of image/recipe/root/etc/profile.d. */
 export function environmentOf(user: GuestUser, folder: string, terminal: string): Record<string, string> {
   return {
     HOME: user.home,
     USER: user.name,
     LOGNAME: user.name,
     SHELL: '/bin/bash',
-    PATH: SYSTEM_PATH,
+    PATH: `${user.home}/.local/bin:${SYSTEM_PATH}`,
     LANG: 'C.UTF-8',
     TERM: terminal,
     PWD: folder,

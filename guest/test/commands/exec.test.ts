@@ -21,7 +21,7 @@ test('a command runs as the user in the code folder, with a clean environment an
     `HOME=${daemon.codeFolder}`,
     'LANG=C.UTF-8',
     'LOGNAME=berth',
-    'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    `PATH=${daemon.codeFolder}/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,
     `PWD=${daemon.codeFolder}`,
     'SHELL=/bin/bash',
     'TERM=dumb',
