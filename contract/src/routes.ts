@@ -21,12 +21,12 @@ import {
 import { createApiKey, listApiKeys, revokeApiKey } from './access/api-keys.ts';
 import { createCheckout, getSubscription, listPlans } from './billing/billing.ts';
 import { execInSandbox } from './commands/exec.ts';
+import { followProcessOutput } from './commands/follow.ts';
 import {
   startProcess,
   listProcesses,
   getProcess,
   readProcessOutput,
-  followProcessOutput,
   writeProcessInput,
   signalProcess,
   resizeProcess,

@@ -46,7 +46,10 @@ export function outputFrame(stream: CommandStream, content: Uint8Array): Uint8Ar
   return bytes;
 }
 
-/** A frame of a stream of a program, which only pipes name: at most {@link TERMINAL_FRAME_BYTES} - 1 bytes. */
+/**
+ * A frame of output of a program, which names its stream if that is a pipe: at most
+ * {@link TERMINAL_FRAME_BYTES} - 1 bytes.
+ */
 export function streamFrame(stream: 'stdout' | 'stderr' | 'output', content: Uint8Array): Uint8Array {
   return stream === 'output' ? bytesFrames(content) : outputFrame(COMMAND_STREAM[stream], content);
 }

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { AGENT_LABELS } from '@berth/contract/agents/sessions.ts';
 import { AGENT_OPERATIONS, TURN_STATES } from '@berth/contract/agents/state.ts';
 import { COMMAND_OUTPUT, terminalInSandbox, terminalSignal } from '@berth/contract/connections/terminal.ts';
-import { followProcessOutput } from '@berth/contract/commands/processes.ts';
+import { followProcessOutput } from '@berth/contract/commands/follow.ts';
 import { tunnelToSandbox } from '@berth/contract/connections/tunnel.ts';
 import { BEARER_SUBPROTOCOL, WEBSOCKET_CLOSE, WEBSOCKET_SUBPROTOCOL } from '@berth/contract/connections/websocket.ts';
 import { ERRORS } from '@berth/contract/route/errors.ts';

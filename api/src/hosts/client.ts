@@ -211,10 +211,7 @@ export class HostClient {
     );
   }
 
-  /**
-   * A terminal, or a command, in the guest, with the frames of protocol/src/terminal-frames.ts;
-   * otherwise as {@link openPort}.
-   */
+  /** A terminal or a command in the guest, with frames; otherwise as {@link openPort}. */
   openTerminal(vm: OwnedVm, asked: TerminalAsked, options?: CallOptions): Promise<Duplex> {
     return this.#openStream(vm, (request) =>
       this.#calls.open(openTerminal, { ...request, query: terminalQueryOf(asked) }, options),
@@ -222,12 +219,8 @@ export class HostClient {
   }
 
   /** The output of a process as it is written; otherwise as {@link openPort}. */
-  followProcess(
-    vm: OwnedVm,
-    request: { params: { processId: string }; query: ProcessFollowed },
-    options?: CallOptions,
-  ): Promise<Duplex> {
-    return this.#openStream(vm, (about) => this.#calls.open(followProcess, { ...about, ...request }, options));
+  followProcess(vm: OwnedVm, asked: ProcessFollowed, options?: CallOptions): Promise<Duplex> {
+    return this.#openStream(vm, (request) => this.#calls.open(followProcess, { ...request, ...asked }, options));
   }
 
   /** The content of a file of any length, in or out; otherwise as {@link openPort}. */

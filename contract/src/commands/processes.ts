@@ -12,9 +12,9 @@ import { USE_ERRORS } from '../sandboxes/use.ts';
 import { commandOptions } from './options.ts';
 
 const side = z.int().min(TERMINAL_SIDE.min).max(TERMINAL_SIDE.max);
-const processParams = sandboxParams.extend({ processId: nameInPath });
+export const processParams = sandboxParams.extend({ processId: nameInPath });
 const errors = [...USE_ERRORS, 'processes_unsupported'] as const;
-const ofOne = [...errors, 'process_not_found'] as const;
+export const ERRORS_OF_PROCESS = [...errors, 'process_not_found'] as const;
 
 export const sandboxProcess = z
   .strictObject({
@@ -137,7 +137,7 @@ export const getProcess = defineRoute({
   permission: 'sandbox.exec',
   request: { params: processParams },
   response: { status: 200, body: processAnswer },
-  errors: ofOne,
+  errors: ERRORS_OF_PROCESS,
   activity: null,
   holds: true,
   published: true,
@@ -158,7 +158,8 @@ const chunk = z
 
 export type ProcessOutputChunk = z.infer<typeof chunk>;
 
-const from = {
+/** Where to begin to read. */
+export const outputFrom = {
   since: z
     .string()
     .regex(/^[0-9]{1,16}(?:\.[0-9]{1,16})?$/, 'must be the cursor of a response')
@@ -180,7 +181,7 @@ export const readProcessOutput = defineRoute({
   permission: 'sandbox.exec',
   request: {
     params: processParams,
-    query: z.object(from),
+    query: z.object(outputFrom),
   },
   response: {
     status: 200,
@@ -191,50 +192,11 @@ export const readProcessOutput = defineRoute({
       complete: z.boolean().describe('Whether this is all: no program can write to the outputs any more.'),
     }),
   },
-  errors: ofOne,
+  errors: ERRORS_OF_PROCESS,
   activity: null,
   holds: true,
   published: true,
 });
-
-/**
- * The same as a WebSocket, opened as a terminal is (connections/terminal.ts). Neither wakes a
- * sandbox nor keeps one awake. Frames of the server:
- *
- *   cursor    {"cursor":"0.0"}, a text frame, the first: the cursor where the output starts.
- *   bytes     Binary frames: of a terminal as they are; otherwise the first byte is 1 for stdout or
- *             2 for stderr. The cursor has an offset for each stream, stdout first: it moves by the
- *             bytes of each frame, and by those that are lost.
- *   lost      {"lost":{"stream":"stdout","bytes":65536}}, a text frame: bytes that are no longer
- *             kept, before the next ones of the stream.
- *   complete  {"complete":true}, a text frame, the last: no program can write any more; then the
- *             server closes with 1000. Any other close says nothing of the process: continue from
- *             the cursor with another connection or request.
- *
- * The client sends {"pause":true}, {"pause":false} and {"bearer":"<token>"}, as to a terminal.
- */
-export const followProcessOutput = defineRoute({
-  name: 'followProcessOutput',
-  summary: 'Sends output after the cursor as it is written, each byte once, in binary frames',
-  method: 'GET',
-  path: '/v1/sandboxes/{sandboxId}/processes/{processId}/follow',
-  websocket: true,
-  auth: ['session', 'api_key'],
-  permission: 'sandbox.exec',
-  request: { params: processParams, query: z.object(from) },
-  response: { status: 101, body: z.undefined() },
-  errors: [...ofOne, 'too_many_connections'],
-  activity: null,
-  published: false,
-});
-
-/** Text frames of the server, in the order of {@link followProcessOutput}. */
-export const followedFrame = z.union([
-  z.strictObject({ cursor: z.string() }),
-  z.strictObject({ lost: z.strictObject({ stream: chunk.shape.stream, bytes: z.int().min(1) }) }),
-  z.strictObject({ complete: z.literal(true) }),
-]);
-export type FollowedFrame = z.infer<typeof followedFrame>;
 
 export const writeProcessInput = defineRoute({
   name: 'writeProcessInput',
@@ -260,7 +222,7 @@ export const writeProcessInput = defineRoute({
   bodyBytes: 8 * 1024 * 1024,
   longField: { name: 'data', maxBytes: 3 * PROCESS_LIMITS.inputCharacters, tooLong: 'invalid_request' },
   response: { status: 200, body: z.strictObject({ offset: z.int().min(0).describe('Bytes of the input so far.') }) },
-  errors: [...ofOne, 'process_over', 'process_input_gap', 'process_input_full'],
+  errors: [...ERRORS_OF_PROCESS, 'process_over', 'process_input_gap', 'process_input_full'],
   activity: null,
   published: true,
 });
@@ -274,7 +236,7 @@ export const signalProcess = defineRoute({
   permission: 'sandbox.exec',
   request: { params: processParams, body: z.strictObject({ signal: z.enum(TERMINAL_SIGNALS).default('SIGTERM') }) },
   response: { status: 200, body: processAnswer },
-  errors: [...ofOne, 'process_over'],
+  errors: [...ERRORS_OF_PROCESS, 'process_over'],
   activity: 'sandbox_process_signaled',
   published: true,
 });
@@ -288,7 +250,7 @@ export const resizeProcess = defineRoute({
   permission: 'sandbox.exec',
   request: { params: processParams, body: z.strictObject({ cols: side, rows: side }) },
   response: { status: 200, body: processAnswer },
-  errors: [...ofOne, 'process_has_no_terminal'],
+  errors: [...ERRORS_OF_PROCESS, 'process_has_no_terminal'],
   activity: null,
   published: true,
 });
@@ -302,7 +264,7 @@ export const removeProcess = defineRoute({
   permission: 'sandbox.exec',
   request: { params: processParams },
   response: { status: 200, body: z.strictObject({}) },
-  errors: ofOne,
+  errors: ERRORS_OF_PROCESS,
   activity: 'sandbox_process_removed',
   published: true,
 });

@@ -1,7 +1,7 @@
 // A program that a caller can be connected to: input, output, orders and an exit. Must not know the
 // wire, except for the frames of its output.
 import type { Writable } from 'node:stream';
-import type { TerminalExit, TerminalOrder } from '@berth/protocol/calls/connections.ts';
+import type { TerminalOrder } from '@berth/protocol/calls/connections.ts';
 
 /** Takes frames. false: pause until {@link Program.resume}. */
 export type OnFrames = (frames: Uint8Array) => boolean;
@@ -15,7 +15,7 @@ export interface Program {
   resume(): void;
   /** Carries out the order; false: the program does not support it. */
   order(order: TerminalOrder): boolean;
-  /** The last control frame, such as its {@link TerminalExit}, after all its output was taken. */
+  /** The last control frame, such as the exit of a terminal, after all its output was taken. */
   readonly ended: Promise<object>;
   /** Ends the program because its caller disconnected. No effect after its exit. */
   hangUp(): void;

@@ -162,7 +162,10 @@ export const followProcess = defineCall({
   marginMs: 2_500,
   since: 9,
 });
-export type ProcessFollowed = z.infer<typeof fromQuery>;
+export interface ProcessFollowed {
+  params: z.infer<typeof params>;
+  query: z.infer<typeof fromQuery>;
+}
 
 export const followedOrder = z.union([
   z.strictObject({ starts: offsets }),

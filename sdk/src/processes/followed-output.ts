@@ -1,4 +1,4 @@
-// Output of a process over a WebSocket (contract/src/commands/processes.ts, followProcessOutput).
+// Output of a process over a WebSocket (contract/src/commands/follow.ts).
 import type { ProcessOutputChunk } from '../generated/raw/index.ts';
 import { COMMAND_OUTPUT, WEBSOCKET_CLOSE } from '../generated/contract-tables.ts';
 import { Source } from '../streams/byte-streams.ts';
@@ -80,7 +80,7 @@ export function followedOutput(connection: Connection): ReadableStream<ProcessOu
 }
 
 const NAMES: ReadonlyMap<number, StreamName> = new Map(
-  Object.entries(COMMAND_OUTPUT).map(([name, number]) => [number, name as StreamName]),
+  Object.entries(COMMAND_OUTPUT).map(([name, number]) => [number, name]),
 );
 
 function joined(one: Uint8Array, other: Uint8Array): Uint8Array {

@@ -30,7 +30,7 @@ export class Source<T> {
           connection.release(this);
         },
       },
-      { highWaterMark: QUEUE_BYTES, size: (chunk) => bytesOf(chunk as T) },
+      { highWaterMark: QUEUE_BYTES, size: (chunk) => bytesOf(chunk) },
     );
   }
 

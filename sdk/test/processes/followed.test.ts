@@ -90,12 +90,10 @@ test('each byte arrives once, though connections break', async () => {
 
 test('without WebSockets, requests follow the output', async () => {
   const { process, guest } = await followed();
-  class None {
-    constructor() {
-      throw new TypeError('no WebSocket here');
-    }
-  }
-  const client = world.client({ WebSocket: None });
+  const none = function (): never {
+    throw new TypeError('no WebSocket here');
+  } as unknown as WebSocketConstructor;
+  const client = world.client({ WebSocket: none });
   const same = await (await client.sandboxes.get(process.sandboxId)).processes.get(process.id);
   guest.write('stdout', 'one');
   const chunks = same.output();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { exampleSandbox } from '@berth/contract/route/examples.ts';
-import { BerthError, type SandboxProcess } from '../../src/index.ts';
+import { BerthError, type SandboxProcess, type WebSocketConstructor } from '../../src/index.ts';
 import { notePauses } from '../clock.ts';
 import { against, json, type Answer } from '../scripted-server.ts';
 
@@ -22,16 +22,14 @@ const RUNNING = {
 };
 const EXITED = { ...RUNNING, status: 'exited', exitCode: 0, endedAt: '2026-11-21T09:31:00.000Z' };
 
-/** Its requests are counted, so that it opens no WebSocket. */
-class NoWebSocket {
-  constructor() {
-    throw new BerthError('none', { code: 'configuration' });
-  }
-}
+/** Requests are counted. */
+const noWebSocket = function (): never {
+  throw new BerthError('no WebSocket', { code: 'configuration' });
+} as unknown as WebSocketConstructor;
 
 async function processOf(t: TestContext, answers: readonly Answer[]): Promise<SandboxProcess> {
   const first = [json(200, { sandbox: exampleSandbox }), json(200, { process: RUNNING })];
-  const { berth } = await against(t, [...first, ...answers], { WebSocket: NoWebSocket });
+  const { berth } = await against(t, [...first, ...answers], { WebSocket: noWebSocket });
   return await (await berth.sandboxes.get('sbx_1')).processes.get('prc_1');
 }
 

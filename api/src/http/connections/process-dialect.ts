@@ -1,6 +1,6 @@
 // WebSocket frames of a followed process: binary frames carry its output, text frames where it
 // starts, what is lost and that it is complete. The guest is hostile: its frames are validated.
-import type { FollowedFrame } from '@berth/contract/commands/processes.ts';
+import type { FollowedFrame } from '@berth/contract/commands/follow.ts';
 import { COMMAND_OUTPUT } from '@berth/contract/connections/terminal.ts';
 import { followedOrder, type FollowedOrder } from '@berth/protocol/calls/processes.ts';
 import { parseJson } from '@berth/protocol/json-text.ts';

@@ -1,4 +1,5 @@
 // Wire format of processes.
+import { followProcessOutput } from '@berth/contract/commands/follow.ts';
 import * as contract from '@berth/contract/commands/processes.ts';
 import * as processes from '../../services/commands/processes.ts';
 import { bind, bindWebSocket } from '../../call/bind.ts';
@@ -15,7 +16,7 @@ export const processRoutes = [
     processes.readOutput(context, call, { ...call.query, waitMs: call.holdMs }),
   ),
   bindWebSocket(
-    contract.followProcessOutput,
+    followProcessOutput,
     () => 'process',
     (context, connecting, query, { processId }) => processes.followOutput(context, connecting, processId, query),
   ),

@@ -142,8 +142,7 @@ test('it closes when its key is revoked, and when the sandbox falls asleep', asy
 test('a guest that breaks the protocol is cut off, and nothing of it is passed on', async (t) => {
   const starts = controlFrame({ starts: { stdout: 0, stderr: 0 } });
   const { id } = await start();
-  const { follow } = api.front.processes;
-  t.after(() => (api.front.processes.follow = follow));
+  const { processes } = api.front;
   for (const frames of [
     [outputFrame(1, Buffer.from('early'))],
     [controlFrame({ complete: true })],
@@ -160,10 +159,10 @@ test('a guest that breaks the protocol is cut off, and nothing of it is passed o
     [starts],
   ]) {
     let guest: Duplex | undefined;
-    api.front.processes.follow = () => (caller) => {
+    t.mock.method(processes, 'follow', () => (caller: Duplex) => {
       guest = caller;
       caller.end(Buffer.concat(frames));
-    };
+    });
     const heard = await open(id);
     assert.notEqual((await heard.closed).code, 1000);
     assert.equal(heard.bytes.length, 0);
