@@ -16,8 +16,14 @@ import { ROOT } from './source/tree.ts';
 
 const { values } = parseArgs({ options: { manifest: { type: 'string' } } });
 // The pinned npm: older ones have no `sbom`.
-const npm = [join(ROOT, 'node_modules/npm/bin/npm-cli.js'), 'sbom', '--sbom-format=cyclonedx', '--package-lock-only'];
-const text = execFileSync(process.execPath, npm, { cwd: ROOT, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 });
+const npm = join(ROOT, 'node_modules/npm/bin/npm-cli.js');
+// All packages, also with NODE_ENV=production.
+const options = ['--sbom-format=cyclonedx', '--package-lock-only', '--include=dev'];
+const text = execFileSync(process.execPath, [npm, 'sbom', ...options], {
+  cwd: ROOT,
+  encoding: 'utf8',
+  maxBuffer: 64 * 1024 * 1024,
+});
 const hashes = lockedHashes(JSON.parse(await readFile(join(ROOT, 'package-lock.json'), 'utf8')));
 const bom = withCarriedPrograms(withHashes(billOfMaterials.parse(JSON.parse(text)), hashes));
 const file = values.manifest;

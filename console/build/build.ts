@@ -45,7 +45,11 @@ export async function ensureConsole({ cacheFolder, signal, root = CONSOLE }: Bui
     const partial = join(cacheFolder, 'console-partial');
     await rm(partial, { recursive: true, force: true });
     const config = viteConfig(root);
+    // Vite sets it for this process, whose children would inherit it.
+    const { NODE_ENV: before } = process.env;
     await build({ ...config, build: { ...config.build, outDir: partial, emptyOutDir: true } });
+    if (before === undefined) delete process.env['NODE_ENV'];
+    else process.env['NODE_ENV'] = before;
     await finish(partial);
     await rename(partial, folder);
     return folder;
