@@ -54,6 +54,7 @@ import { createProject, deleteProject, getProject, listProjects, updateProject }
 import type { Route } from './route/route.ts';
 import { endOtherSignIns, endSignIn, listSignIns } from './access/sign-ins.ts';
 import { setEgress } from './sandboxes/egress.ts';
+import { updateSandbox } from './sandboxes/update.ts';
 import {
   renewSandbox,
   resizeSandbox,
@@ -168,6 +169,7 @@ const ALL = [
   resumeSandbox,
   resizeSandbox,
   setEgress,
+  updateSandbox,
   renewSandbox,
   getLiveMetrics,
   getMetricsHistory,

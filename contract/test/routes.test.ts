@@ -166,6 +166,7 @@ test('bodies with a complete table in the spec reject unknown fields; others ign
     'resumeSandbox',
     'resizeSandbox',
     'setEgress',
+    'updateSandbox',
     'renewSandbox',
     'sampleMetrics',
     'destroySandbox',

@@ -92,6 +92,7 @@ export {
 export {
   Sandboxes,
   type CreateOptions,
+  type KeyedSandboxSpec,
   type ListOptions,
   type SandboxCounts,
   type SandboxFilter,

@@ -13,6 +13,7 @@ import type {
   LiveMetrics,
   MetricsHistory,
   MetricsSample,
+  UpdateSandboxData,
 } from './generated/raw/index.ts';
 import type { Sandbox as SandboxData, SandboxStatus } from './generated/raw/index.ts';
 import { SandboxStreams } from './sandbox-streams.ts';
@@ -167,6 +168,13 @@ export class Sandbox extends SandboxStreams {
     const answer = await raw.setEgress({ path: { sandboxId: this.id }, body: egress, ...set(options) });
     this.#take(answer.sandbox);
     return answer.enforced;
+  }
+
+  /** Changes name, labels (replaced as a whole) or idle time; wakes nothing. */
+  async update(changes: UpdateSandboxData['body'], options: CallOptions = {}): Promise<this> {
+    const { raw, with: set } = this.#calls;
+    const call = { path: { sandboxId: this.id }, body: changes, ...set(options) };
+    return this.#take((await raw.updateSandbox(call)).sandbox);
   }
 
   /** Extends the expiry of an ephemeral sandbox by its time to live. */

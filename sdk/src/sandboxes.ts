@@ -11,10 +11,20 @@ import { Sandbox, TRANSITION_TIMEOUT_MS, type TransitionOptions } from './sandbo
 import { SandboxProcesses } from './processes/processes.ts';
 import { SandboxStreams } from './sandbox-streams.ts';
 import { BerthError } from './transport/errors.ts';
+import { Deadline, delay } from './transport/time.ts';
 import type { CallOptions } from './transport/transport.ts';
 
-/** Fields of a create request; the project is optional if the client has one. */
-export type SandboxSpec = Omit<CreateSandboxData['body'], 'projectId'> & { projectId?: string };
+type CreateBody = CreateSandboxData['body'];
+
+/**
+ * Fields of a create request. Default of `projectId`: the client's project, or the only one of the
+ * org; of `agent`: `agent_one`.
+ */
+export type SandboxSpec = Omit<CreateBody, 'projectId' | 'agent' | 'getOrCreate'> &
+  Partial<Pick<CreateBody, 'projectId' | 'agent'>>;
+
+/** Fields of {@link Sandboxes.getOrCreate}. Default of `key`: `endUserId`. */
+export type KeyedSandboxSpec = SandboxSpec & ({ key: string } | { endUserId: string });
 
 export interface CreateOptions extends TransitionOptions {
   orgId?: string;
@@ -81,27 +91,69 @@ export class Sandboxes {
    * `provisioning`. A sandbox that fails in its create is deleted; any other error after the
    * service accepted the create has the sandbox's `sandboxId`.
    */
-  async create(
-    spec: SandboxSpec,
-    { orgId, idempotencyKey, wait = true, signal, timeoutMs = TRANSITION_TIMEOUT_MS }: CreateOptions = {},
-  ): Promise<Sandbox> {
+  async create(spec: SandboxSpec = {}, { idempotencyKey, ...options }: CreateOptions = {}): Promise<Sandbox> {
+    const { wait = true, signal, timeoutMs = TRANSITION_TIMEOUT_MS } = options;
     const startedMs = Date.now();
-    const { raw, with: set } = this.#calls;
-    const body = { ...spec, projectId: this.#calls.projectId(spec.projectId) };
-    const path = { orgId: await this.#calls.orgId(orgId) };
-    const headers = {
-      ...(idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey }),
-      ...(wait ? {} : { Prefer: 'respond-async' }),
-    };
     const known = idempotencyKey !== undefined;
-    const notes = { signal, ...(wait ? {} : { timeoutMs }), repeatable: known, whenLost: known ? LOST_WITH_KEY : LOST };
-    const sandbox = new Sandbox(this.#calls, (await raw.createSandbox({ path, body, headers, ...set(notes) })).sandbox);
+    const headers = known ? { 'Idempotency-Key': idempotencyKey } : {};
+    const notes = { repeatable: known, whenLost: known ? LOST_WITH_KEY : LOST };
+    const sandbox = await this.#post(spec, options, headers, notes);
     if (!wait) return sandbox;
     try {
       return await sandbox.settle('running', startedMs, { signal, timeoutMs }, true);
     } catch (error) {
       throw await withoutFailed(sandbox, error, known);
     }
+  }
+
+  /**
+   * Returns the project's sandbox of a key, awake: wakes it, or creates it if there is none. For
+   * one sandbox per end user: `await berth.sandboxes.getOrCreate({ endUserId })`. Concurrent calls
+   * get the same sandbox. Fields that differ from its create are the error `sandbox_differs`,
+   * except `name`, `metadata` and `idleMinutes`. With `wait: false` it may still be on its way.
+   */
+  async getOrCreate(spec: KeyedSandboxSpec, options: TransitionOptions & { orgId?: string } = {}): Promise<Sandbox> {
+    const { wait = true, signal, timeoutMs = TRANSITION_TIMEOUT_MS } = options;
+    const startedMs = Date.now();
+    const { key = spec.endUserId, ...fields } = spec as SandboxSpec & { key?: string };
+    if (key === undefined)
+      throw new BerthError('getOrCreate requires a key or an endUserId', { code: 'configuration' });
+    const notes = { repeatable: true, whenLost: 'Repeat the call: it returns the sandbox, or creates it.' };
+    const deadline = new Deadline(timeoutMs, `getOrCreate of the key ${JSON.stringify(key)}`, [signal]);
+    try {
+      for (;;) {
+        try {
+          const call = { ...options, signal: deadline.signal };
+          const sandbox = await this.#post({ ...fields, getOrCreate: { key } }, call, {}, notes);
+          if (!wait) return sandbox;
+          return await sandbox.settle('running', startedMs, { signal, timeoutMs }, true);
+        } catch (error) {
+          const falls = error instanceof BerthError && error.code === 'sandbox_state_conflict';
+          if (!falls || error.retryAfter === undefined) throw error;
+          await delay(error.retryAfter * 1_000, deadline.signal);
+        }
+      }
+    } finally {
+      deadline.end();
+    }
+  }
+
+  async #post(
+    spec: SandboxSpec & Pick<CreateBody, 'getOrCreate'>,
+    { orgId: org, wait = true, signal, timeoutMs = TRANSITION_TIMEOUT_MS }: CreateOptions,
+    headers: Record<string, string>,
+    notes: { repeatable: boolean; whenLost: string },
+  ): Promise<Sandbox> {
+    const { raw, with: set } = this.#calls;
+    const orgId = await this.#calls.orgId(org);
+    const projectId = await this.#calls.projectId(spec.projectId, orgId);
+    const { sandbox } = await raw.createSandbox({
+      path: { orgId },
+      body: { agent: 'agent_one', ...spec, projectId },
+      headers: { ...headers, ...(wait ? {} : { Prefer: 'respond-async' }) },
+      ...set({ signal, ...(wait ? {} : { timeoutMs }), ...notes }),
+    });
+    return new Sandbox(this.#calls, sandbox);
   }
 
   /** Lists sandboxes without deleted ones. */

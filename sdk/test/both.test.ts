@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Sandbox } from '../src/index.ts';
-import { BerthError, CommandFailed, type Berth, type ListOptions } from '../src/index.ts';
+import { Berth, BerthError, CommandFailed, type ListOptions } from '../src/index.ts';
 import { realWorld, worldInMemory, type World } from './worlds.ts';
 
 const failing = (code: string, status?: number) => (error: unknown) => {
@@ -254,6 +254,43 @@ for (const start of [realWorld, worldInMemory]) {
       await first.destroy();
     });
 
+    test('getOrCreate creates, returns and wakes the sandbox of an end user, and names other fields', async () => {
+      const made = await berth.sandboxes.getOrCreate({ endUserId: 'user-9', machineSize: 'small', name: 'nine' });
+      assert.deepEqual([made.status, made.data.key, made.data.endUserId], ['ready', 'user-9', 'user-9']);
+      const [one, other] = await Promise.all([
+        berth.sandboxes.getOrCreate({ endUserId: 'user-9' }),
+        berth.sandboxes.getOrCreate({ endUserId: 'user-9', name: 'other', metadata: { a: 1 } }),
+      ]);
+      assert.deepEqual([one.id, other.id, other.name], [made.id, made.id, 'nine']);
+      await made.sleep();
+      const woken = await berth.sandboxes.getOrCreate({ endUserId: 'user-9' });
+      assert.deepEqual([woken.id, woken.status], [made.id, 'ready']);
+      await assert.rejects(
+        berth.sandboxes.getOrCreate({ endUserId: 'user-9', machineSize: 'large' }),
+        failing('sandbox_differs', 409),
+      );
+      const keyed = await berth.sandboxes.getOrCreate({ key: 'a second', endUserId: 'user-9' });
+      assert.notEqual(keyed.id, made.id);
+      await made.destroy();
+      const successor = await berth.sandboxes.getOrCreate({ endUserId: 'user-9', machineSize: 'large' });
+      assert.ok(successor.id !== made.id && successor.status === 'ready');
+      await Promise.all([successor.destroy(), keyed.destroy()]);
+    });
+
+    test('name, labels and idle time of a sandbox change; a deleted one is refused', async () => {
+      const sandbox = await make();
+      await sandbox.update({ name: 'renamed', metadata: { plan: 'paid' }, idleMinutes: 90 });
+      assert.deepEqual(
+        [sandbox.name, sandbox.data.metadata, sandbox.data.idleMinutes],
+        ['renamed', { plan: 'paid' }, 90],
+      );
+      assert.deepEqual((await berth.sandboxes.get(sandbox.id)).data, sandbox.data);
+      await sandbox.update({ idleMinutes: null });
+      assert.deepEqual([sandbox.name, sandbox.data.idleMinutes], ['renamed', null]);
+      await sandbox.destroy();
+      await assert.rejects(sandbox.update({ name: 'x' }), failing('sandbox_state_conflict', 409));
+    });
+
     test('projects are created, changed and fetched; only a session token may delete one', async () => {
       const project = await berth.projects.create({ name: 'shop', useCase: 'external', metadata: { team: 'a' } });
       assert.deepEqual(
@@ -273,6 +310,16 @@ for (const start of [realWorld, worldInMemory]) {
       const used = await berth.sandboxes.create({ agent: 'agent_one', projectId: project.id });
       await assert.rejects(session.projects.delete(project.id), failing('project_has_sandboxes', 409));
       await used.destroy();
+      const { projectId: _, ...withoutProject } = world.options;
+      await assert.rejects(new Berth(withoutProject).sandboxes.create(), (error: unknown) => {
+        assert.ok(failing('configuration')(error));
+        const { message } = error as BerthError;
+        assert.match(
+          message,
+          /^the org has several projects: .*\(shop\).*; pass projectId to the call or to new Berth/,
+        );
+        return true;
+      });
       assert.notEqual((await session.projects.delete(project.id)).deletedAt, null);
       await assert.rejects(berth.projects.get(project.id), failing('project_not_found', 404));
     });

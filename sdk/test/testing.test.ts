@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ERRORS } from '@berth/contract/route/errors.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
-import { BerthError, type ExportedActivityEntry } from '../src/index.ts';
+import { Berth, BerthError, type ExportedActivityEntry } from '../src/index.ts';
 import { TestServer } from '../src/testing/index.ts';
 import { notePauses } from './clock.ts';
 
@@ -14,6 +14,24 @@ test('without an exec option, every command fails with a hint', async () => {
   const { exitCode, stderr } = await sandbox.exec('make');
   assert.equal(exitCode, 127);
   assert.match(stderr, /pass `exec`/);
+});
+
+test('a create without fields uses the only project of the org', async () => {
+  const { url, apiKey, fetch, projectId } = new TestServer();
+  const sandbox = await new Berth({ url, apiKey, fetch }).sandboxes.create();
+  assert.deepEqual([sandbox.data.projectId, sandbox.data.agent], [projectId, 'agent_one']);
+});
+
+test('getOrCreate waits for the end of a sleep in progress', async (t) => {
+  let nowMs = Date.parse('2026-11-21T09:30:00.000Z');
+  const server = new TestServer({ transitionMs: 5_000, now: () => (nowMs += 1_000) });
+  const berth = server.client();
+  notePauses(t);
+  const { id } = await berth.sandboxes.getOrCreate({ key: 'k' });
+  await (await berth.sandboxes.get(id)).sleep({ wait: false });
+  const found = await berth.sandboxes.getOrCreate({ key: 'k' });
+  assert.deepEqual([found.id, found.status], [id, 'ready']);
+  assert.equal(found.data.lastWake?.from, 'snapshot');
 });
 
 test('command handlers get sandbox and timeout, may return text, and are truncated like the service', async () => {

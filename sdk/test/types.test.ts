@@ -17,8 +17,10 @@ async function use(berth: Berth, error: BerthError): Promise<void> {
   holds<Same<typeof sandbox, Sandbox>>();
   // @ts-expect-error an agent that there is not
   await berth.sandboxes.create({ agent: 'agent_nine' });
-  // @ts-expect-error the agent is needed
-  await berth.sandboxes.create({ projectId: 'prj_1' });
+  await berth.sandboxes.create();
+  await berth.sandboxes.getOrCreate({ endUserId: 'u' });
+  // @ts-expect-error a key is needed
+  await berth.sandboxes.getOrCreate({ agent: 'agent_one' });
   // @ts-expect-error a field that there is not
   await berth.sandboxes.create({ agent: 'agent_one', colour: 'red' });
   // @ts-expect-error labels are flat
@@ -96,6 +98,6 @@ test('SDK types match the contract and accept later values', () => {
   type Optional = 'pendingAllocation' | 'startDelays';
   holds<Takes<Omit<SandboxData, Optional>, Omit<ContractSandbox, Optional>>>();
   holds<Same<keyof SandboxData, keyof ContractSandbox>>();
-  holds<Takes<Parameters<Berth['sandboxes']['create']>[0]['agent'], Agent>>();
+  holds<Takes<NonNullable<Parameters<Berth['sandboxes']['create']>[0]>['agent'], Agent>>();
   assert.equal(typeof use, 'function');
 });

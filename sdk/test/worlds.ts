@@ -1,6 +1,6 @@
 // Both services of the SDK tests: the real one with fake VMs, and the in-memory TestServer.
 import { Berth, type AgentSession, type BerthOptions } from '../src/index.ts';
-import { TestFiles } from '../src/testing/files.ts';
+import { TestFiles } from '../src/testing/files/files.ts';
 import { Refusal } from '../src/testing/requests/refusal.ts';
 import { TestServer } from '../src/testing/index.ts';
 import type { FileErrorCode } from '@berth/protocol/files.ts';
@@ -21,6 +21,8 @@ export interface World {
   projectId: string;
   apiKey: string;
   sessionToken: string;
+  /** Options of a client with the key and the project. */
+  options: BerthOptions;
   /** Client with the key and the project. */
   client(options?: BerthOptions): Berth;
   fetch: typeof globalThis.fetch;
@@ -54,7 +56,8 @@ export async function realWorld(): Promise<World> {
   const { projectId, orgId, token: apiKey, url } = api;
   await setExternal(api);
   const fetch: typeof globalThis.fetch = (input, init) => globalThis.fetch(input, init);
-  const client = (options: BerthOptions = {}): Berth => new Berth({ url, apiKey, projectId, ...options });
+  const own: BerthOptions = { url, apiKey, projectId };
+  const client = (options: BerthOptions = {}): Berth => new Berth({ ...own, ...options });
   return {
     name: 'the real service',
     url,
@@ -62,6 +65,7 @@ export async function realWorld(): Promise<World> {
     projectId,
     apiKey,
     sessionToken,
+    options: own,
     client,
     fetch,
     guests: guestsOfApi(api.front.processes),
@@ -107,6 +111,8 @@ function answerFileCall(files: TestFiles, { verb, path, query, depth, body }: Fi
 export function worldInMemory(): Promise<World> {
   const guests = new GuestsInMemory();
   const server = new TestServer({ exec: runCommand, agent: playAgent, process: guests.play });
+  const { url, apiKey, projectId, fetch } = server;
+  const own: BerthOptions = { url, apiKey, projectId, fetch };
   return Promise.resolve({
     name: 'the test server',
     url: server.url,
@@ -114,14 +120,8 @@ export function worldInMemory(): Promise<World> {
     projectId: server.projectId,
     apiKey: server.apiKey,
     sessionToken: server.sessionToken,
-    client: (options: BerthOptions = {}) =>
-      new Berth({
-        url: server.url,
-        apiKey: server.apiKey,
-        projectId: server.projectId,
-        fetch: server.fetch,
-        ...options,
-      }),
+    options: own,
+    client: (options: BerthOptions = {}) => new Berth({ ...own, ...options }),
     fetch: server.fetch,
     guests,
     // The test server ends them itself.

@@ -18,7 +18,7 @@ import { metricsRoutes } from './metrics/metrics.ts';
 import { orgRoutes } from './orgs/orgs.ts';
 import { previewRoutes } from './previews/previews.ts';
 import { projectRoutes } from './orgs/projects.ts';
-import { renewRoutes } from './sandboxes/renew.ts';
+import { sandboxChangeRoutes } from './sandboxes/changes.ts';
 import { sandboxLifecycleRoutes } from './sandboxes/lifecycle.ts';
 import { sandboxRoutes } from './sandboxes/sandboxes.ts';
 import { serviceRoutes } from './service.ts';
@@ -47,7 +47,7 @@ export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...usageGuardrailRoutes,
   ...sandboxRoutes,
   ...sandboxLifecycleRoutes,
-  ...renewRoutes,
+  ...sandboxChangeRoutes,
   ...execRoutes,
   ...processRoutes,
   ...connectionRoutes,

@@ -333,6 +333,7 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   resumeSandbox: onSandbox('stopped'),
   resizeSandbox: async (setting) => ({ ...(await onReady(setting)), body: { memoryGb: 2 } }),
   setEgress: async (setting) => ({ ...(await onReady(setting)), body: { mode: 'none' } }),
+  updateSandbox: async (setting) => ({ ...(await onReady(setting)), body: { name: 'other name' } }),
   renewSandbox: onSandbox('ready', ephemeral),
   getLiveMetrics: onReady,
   getMetricsHistory: onReady,

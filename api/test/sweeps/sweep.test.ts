@@ -145,6 +145,7 @@ const SUBJECTS: {
   resumeSandbox: sandboxOf,
   resizeSandbox: sandboxOf,
   setEgress: sandboxOf,
+  updateSandbox: sandboxOf,
   renewSandbox: sandboxOf,
   sampleMetrics: sandboxOf,
   destroySandbox: sandboxOf,

@@ -92,8 +92,9 @@ async function serve(request: ReplicaRequest): Promise<ReplicaValue> {
   const answer = { respondAsync: request.respondAsync ?? false, signal: new AbortController().signal };
   switch (request.verb) {
     case 'create': {
-      const { repository, branch } = request;
-      const body = { agent: 'agent_one', projectId: options.projectId, repository, branch } as const;
+      const { key, repository, branch } = request;
+      const getOrCreate = key === undefined ? {} : { getOrCreate: { key } };
+      const body = { agent: 'agent_one', projectId: options.projectId, repository, branch, ...getOrCreate } as const;
       return await timed(
         createSandbox(context, actor, options.orgId, body, answer).then(({ sandbox }) => sandbox),
         answer.respondAsync,

@@ -35,6 +35,8 @@ export interface ReplicaRequest {
   sandboxId?: string;
   /** Invited address. */
   email?: string;
+  /** Key of a create with `getOrCreate`. */
+  key?: string;
   /** Repository of a create. */
   repository?: string;
   branch?: string;

@@ -23,6 +23,7 @@ export interface SandboxOptions {
   size?: MachineSize;
   endUser?: string;
   metadata?: Record<string, string>;
+  idleMinutes?: number;
   mode?: 'persistent' | 'ephemeral';
   ttlSeconds?: number;
   persistencePolicy?: PersistencePolicy;
@@ -43,6 +44,7 @@ export async function sandboxSpec(options: SandboxOptions): Promise<SandboxSpec>
     size,
     endUser,
     metadata,
+    idleMinutes,
     ttlSeconds,
     persistencePolicy,
     repository,
@@ -62,6 +64,7 @@ export async function sandboxSpec(options: SandboxOptions): Promise<SandboxSpec>
     ...(size === undefined ? {} : { machineSize: size }),
     ...(endUser === undefined ? {} : { endUserId: endUser }),
     ...(metadata === undefined ? {} : { metadata }),
+    ...(idleMinutes === undefined ? {} : { idleMinutes }),
     ...(mode === 'persistent' ? {} : { mode }),
     ...(ttlSeconds === undefined ? {} : { ttlSeconds }),
     ...(persistencePolicy === undefined ? {} : { persistencePolicy }),

@@ -1,5 +1,5 @@
-// `berth sandbox create`: creates a sandbox and waits until it is ready. Reports the id even if the
-// wait fails.
+// `berth sandbox create` and `ensure`: create a sandbox, or find and wake the one of a key, and
+// wait until it is ready. Report the id even if the wait fails.
 import {
   BerthError,
   SANDBOX_STATES,
@@ -9,25 +9,48 @@ import {
   type SandboxSpec,
 } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
-import { CliFailure } from '../output/failure.ts';
+import { CliFailure, UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 import type { Input } from '../program/command-spec.ts';
 import { sandboxSpec, type SandboxOptions } from './create-body.ts';
 import { reasonText, sandboxFields } from './view.ts';
 
 export type CreateInput = SandboxOptions & { idempotencyKey?: string; wait: boolean };
+type EnsureInput = SandboxOptions & { key?: string; wait: boolean };
 
 /**
  * Without a terminal, prints only the id, even after a failed clone: the caller has a sandbox to
  * delete.
  */
 export async function createSandbox(context: CliContext, { options }: Input<CreateInput>): Promise<void> {
-  const { out, stdout } = context;
   const spec = await sandboxSpec(options);
-  const data = await out.step(
+  const data = await context.out.step(
     'creating the sandbox',
     async (report) => await makeSandbox(context, spec, options, report),
   );
+  show(context, data);
+}
+
+/** As {@link createSandbox}, for the sandbox of a key or end user. Fails if it cannot be woken. */
+export async function ensureSandbox(context: CliContext, { options }: Input<EnsureInput>): Promise<void> {
+  const { key = options.endUser, wait } = options;
+  if (key === undefined) throw new UsageError('no key given: use --end-user or --key');
+  const { connect, out, signal } = context;
+  const spec = { ...(await sandboxSpec(options)), key };
+  const data = await out.step('finding or creating the sandbox', async (report) => {
+    const { berth, orgId, projectId } = await connect();
+    const call = { orgId: await orgId(), wait: false, signal };
+    const sandbox = await berth.sandboxes.getOrCreate({ ...spec, projectId: await projectId() }, call);
+    return wait ? await untilThere(sandbox, signal, report) : sandbox.data;
+  });
+  if (wait && !SANDBOX_STATES[data.status as keyof typeof SANDBOX_STATES]?.awake) {
+    const why = data.statusReason === null ? '' : `: ${plainText(reasonText(data.statusReason))}`;
+    throw new CliFailure(`${data.id} is ${data.status}${why}`, { remedy: 'repeat the command' });
+  }
+  show(context, data);
+}
+
+function show({ out, stdout }: CliContext, data: SandboxData): void {
   if (out.json) out.object({ sandbox: data });
   else if (stdout.isTTY) out.fields(sandboxFields(data).filter(([name]) => SHOWN.has(name)));
   else out.line(data.id);

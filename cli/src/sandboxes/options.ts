@@ -1,7 +1,13 @@
 // Options with the fields of a create request; create-body.ts builds the body.
-import { END_USER_ID_CHARACTERS, NAME_CHARACTERS, REPOSITORY_CHARACTERS, TTL_SECONDS } from '@berth/sdk/limits';
+import {
+  END_USER_ID_CHARACTERS,
+  IDLE_MINUTES,
+  NAME_CHARACTERS,
+  REPOSITORY_CHARACTERS,
+  TTL_SECONDS,
+} from '@berth/sdk/limits';
 import { EGRESS_ABOUT, parseEgress } from './egress.ts';
-import { durationSeconds, keyValue, textOf } from '../program/option-values.ts';
+import { durationSeconds, keyValue, textOf, wholeNumber } from '../program/option-values.ts';
 import type { OptionSpec } from '../program/command-spec.ts';
 
 /** Longest branch name that git accepts. */
@@ -27,6 +33,11 @@ export const sandboxOptions: readonly OptionSpec[] = [
   },
   { flags: '--end-user <id>', about: 'id of your end user', parse: textOf(1, END_USER_ID_CHARACTERS) },
   { flags: '--metadata <key=value>', about: 'label, repeatable', parse: keyValue },
+  {
+    flags: '--idle-minutes <n>',
+    about: "minutes without use until it sleeps; 0: never (default: the project's)",
+    parse: wholeNumber(IDLE_MINUTES.min, IDLE_MINUTES.max),
+  },
   {
     flags: '--mode <mode>',
     about: 'ephemeral: destroyed after its time to live (default: persistent, ephemeral with --ttl-seconds)',

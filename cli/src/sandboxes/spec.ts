@@ -1,11 +1,13 @@
 import {
   END_USER_ID_CHARACTERS,
   IDEMPOTENCY_KEY,
+  IDLE_MINUTES,
   LIST_LIMIT,
   METRICS_WINDOW_SECONDS,
   NAME_CHARACTERS,
+  SANDBOX_KEY_CHARACTERS,
 } from '@berth/sdk/limits';
-import { durationSeconds, each, keyValue, textOf, wholeNumber } from '../program/option-values.ts';
+import { durationSeconds, each, keyValue, textOf, wholeNumber, wholeNumberOrNone } from '../program/option-values.ts';
 import type { CommandSpec, GroupSpec, OptionSpec } from '../program/command-spec.ts';
 import { EGRESS_ABOUT } from './egress.ts';
 import { execCommand } from './exec-spec.ts';
@@ -40,6 +42,28 @@ const create: CommandSpec = {
     'berth sandbox create --ttl-seconds 2h --end-user customer-7 --metadata plan=trial --metadata team=blue',
   ],
   load: async () => (await import('./create.ts')).createSandbox,
+};
+
+const ensure: CommandSpec = {
+  name: 'ensure',
+  summary: 'wake the sandbox of a key or end user, or create it, and wait until it is ready',
+  details:
+    'Repeating the command, also at the same time, gives the same sandbox. Options that differ from its create are ' +
+    'an error, except --name, --metadata and --idle-minutes. If stdout is not a terminal, only the id is printed.',
+  options: [
+    ...sandboxOptions,
+    {
+      flags: '--key <key>',
+      about: 'unique key in the project (default: the end user)',
+      parse: textOf(1, SANDBOX_KEY_CHARACTERS),
+    },
+    NO_WAIT,
+  ],
+  examples: [
+    'SB=$(berth sandbox ensure --end-user customer-7)',
+    'berth sandbox ensure --key customer-7/tests --end-user customer-7 --size large',
+  ],
+  load: async () => (await import('./create.ts')).ensureSandbox,
 };
 
 const ls: CommandSpec = {
@@ -138,6 +162,27 @@ const resize: CommandSpec = {
   load: async () => (await import('./resize.ts')).resizeSandbox,
 };
 
+const update: CommandSpec = {
+  name: 'update',
+  summary: 'change name, labels or idle time of a sandbox',
+  arguments: [SANDBOX],
+  options: [
+    { flags: '--name <name>', about: 'new name', parse: textOf(1, NAME_CHARACTERS) },
+    { flags: '--metadata <key=value>', about: 'label to set, repeatable; other labels stay', parse: keyValue },
+    { flags: '--unset <key>', about: 'label to remove, repeatable', parse: each },
+    {
+      flags: '--idle-minutes <n>',
+      about: "minutes without use until it sleeps; 0: never; none: the project's",
+      parse: wholeNumberOrNone(IDLE_MINUTES.min, IDLE_MINUTES.max),
+    },
+  ],
+  examples: [
+    `berth sandbox update ${ID} --metadata plan=paid --unset trial`,
+    `berth sandbox update ${ID} --idle-minutes 60`,
+  ],
+  load: async () => (await import('./update.ts')).updateSandbox,
+};
+
 const egress: CommandSpec = {
   name: 'egress',
   summary: 'set the destinations that a sandbox may contact',
@@ -189,5 +234,5 @@ export const sandboxGroup: GroupSpec = {
   name: 'sandbox',
   alias: 'sb',
   summary: 'create, inspect, update and delete sandboxes',
-  commands: [create, ls, get, execCommand, sleep, wake, resize, egress, renew, rm, metrics],
+  commands: [create, ensure, ls, get, update, execCommand, sleep, wake, resize, egress, renew, rm, metrics],
 };

@@ -51,6 +51,8 @@ export function sandboxFields(sandbox: SandboxData): Field[] {
     ['clone', clone && [clone.status, clone.reason && reasonText(clone.reason)].filter(Boolean).join(': ')],
     ['egress', egressText(sandbox.egress)],
     ['end user', sandbox.endUserId],
+    ['key', sandbox.key === sandbox.endUserId ? null : sandbox.key],
+    ['idle minutes', sandbox.idleMinutes],
     ...Object.entries(sandbox.metadata).map(([key, value]) => ['metadata', `${key}=${value}`] as const),
     ['last active', instantSince(sandbox.lastActiveAt)],
     [

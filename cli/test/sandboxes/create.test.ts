@@ -281,3 +281,58 @@ test('invalid values are refused with exit code 2 and the allowed ones', async (
     }),
   );
 });
+
+test('ensure creates the sandbox of an end user once, and wakes it', async () => {
+  const ensure = (...more: string[]): ReturnType<Service['run']> =>
+    service.run(['sandbox', 'ensure', '--end-user', 'customer-7', ...more]);
+  const made = await Promise.all([ensure('--name', 'seven', '--size', 'small'), ensure('--name', 'seven')]);
+  assert.deepEqual(
+    made.map(({ code, stderr }) => [code, stderr]),
+    made.map(() => [0, '']),
+  );
+  const id = made[0]?.stdout.trim() ?? '';
+  assert.match(id, /^sbx_[a-z2-7]{24}$/);
+  assert.equal(made[1]?.stdout.trim(), id);
+  assert.equal((await service.run(['sandbox', 'sleep', id])).code, 0);
+  const woken = await ensure('--json');
+  const { sandbox } = JSON.parse(woken.stdout) as { sandbox: Sandbox };
+  assert.deepEqual([sandbox.id, sandbox.status, sandbox.key, sandbox.name], [id, 'ready', 'customer-7', 'seven']);
+  const other = await service.run(['sandbox', 'ensure', '--key', 'customer-7/tests', '--end-user', 'customer-7']);
+  assert.notEqual(other.stdout.trim(), id);
+
+  const refused = await ensure('--agent', 'agent_two');
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, new RegExp(`belongs to the sandbox ${id}.*agent is "agent_one", not "agent_two"`));
+  const missing = await service.run(['sandbox', 'ensure', '--size', 'small']);
+  assert.deepEqual([missing.code, /no key given: use --end-user or --key/.test(missing.stderr)], [2, true]);
+});
+
+test('ensure of a sandbox that cannot be woken exits with 1 and the reason', async () => {
+  const id = (await service.run(['sandbox', 'ensure', '--key', 'no wake'])).stdout.trim();
+  await service.run(['sandbox', 'sleep', id]);
+  service.api.host.refuseWakes.push({ code: 'wake_failed', message: 'no memory left' });
+  const { code, stdout, stderr } = await service.run(['sandbox', 'ensure', '--key', 'no wake']);
+  assert.deepEqual([code, stdout], [1, '']);
+  assert.match(stderr, new RegExp(`${id} is stopped: .*no memory left.*wake_failed`));
+});
+
+test('update sets and removes labels, renames, and sets the idle time', async () => {
+  const id = (await service.run(['sandbox', 'create', '--metadata', 'a=1', '--metadata', 'b=2'])).stdout.trim();
+  const changes = ['--name', 'new', '--metadata', 'c=3', '--unset', 'a', '--idle-minutes', '90'];
+  const { code, stdout, stderr } = await service.run(['sandbox', 'update', id, ...changes]);
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /name +new\n/);
+  const { name, metadata, idleMinutes } = await sandboxOf(id);
+  assert.deepEqual([name, metadata, idleMinutes], ['new', { b: '2', c: '3' }, 90]);
+  assert.equal((await service.run(['sandbox', 'update', id, '--idle-minutes', 'none'])).code, 0);
+  assert.equal((await sandboxOf(id)).idleMinutes, null);
+  for (const [options, message] of [
+    [[], /no change given: use --name, --metadata, --unset or --idle-minutes/],
+    [['--metadata', 'a=1', '--unset', 'a'], /both name the label a/],
+    [['--idle-minutes', 'soon'], /It must be a whole number from 0 to .*, or none/],
+  ] as const) {
+    const refused = await service.run(['sandbox', 'update', id, ...options]);
+    assert.equal(refused.code, 2);
+    assert.match(refused.stderr, message);
+  }
+});

@@ -220,6 +220,7 @@ export const en = {
     uses: {
       connect: 'Last kept awake by an open terminal or connection.',
       agent: 'Last kept awake by an agent session.',
+      create: 'Last used by a create with its key.',
       cpu: 'Last kept awake by its CPU use.',
     } as Readonly<Record<string, string>>,
     delays: {

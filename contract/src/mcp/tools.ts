@@ -137,7 +137,8 @@ const SANDBOX_TOOLS: readonly McpTool[] = [
     title: 'Create sandbox',
     description:
       'Creates a sandbox, an isolated Linux VM, in a project. Poll get_sandbox until its status is ready. ' +
-      'Destroy it when it is no longer needed.',
+      'get_or_create returns the sandbox of its key if there is one, and wakes it. Destroy a sandbox when it is no ' +
+      'longer needed.',
     toolset: 'sandboxes',
     route: createSandbox,
     hints: {},

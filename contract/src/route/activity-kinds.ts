@@ -76,6 +76,7 @@ export const activityKind = z.enum([
   'sandbox_resized',
   'sandbox_resize_deferred',
   'sandbox_egress_changed',
+  'sandbox_updated',
   'sandbox_egress_denied',
   'sandbox_renewed',
   'sandbox_expired',

@@ -131,6 +131,7 @@ export const ERRORS = {
     meaning: 'The invitation was accepted or revoked, or has expired; the message says which.',
   },
   plan_limit: { status: 409, meaning: "The request exceeds the org's plan; the message names the limit." },
+  sandbox_differs: { status: 409, meaning: 'The sandbox of this key has other fields; the message names them.' },
   idempotency_key_conflict: { status: 409, meaning: 'The Idempotency-Key was used with a different body.' },
   agent_turn_active: {
     status: 409,

@@ -1,6 +1,6 @@
 // Fields shared by sandboxes and the defaults of projects.
 import { z } from 'zod';
-import { METADATA_LIMITS, REPOSITORY_CHARACTERS } from '../route/limits.ts';
+import { IDLE_MINUTES, METADATA_LIMITS, REPOSITORY_CHARACTERS } from '../route/limits.ts';
 import { text } from '../route/text.ts';
 
 /** spec: Sandbox, `agent`: neutral stand-ins for the two supported agents. */
@@ -107,3 +107,10 @@ export const metadata = z
     maxProperties: METADATA_LIMITS.keys,
     description: `Labels; values are strings, numbers or booleans; at most ${METADATA_LIMITS.keys} keys.`,
   });
+
+/** Idle time of a sandbox in requests; null: the project's. */
+export const idleMinutes = z
+  .int()
+  .min(IDLE_MINUTES.min)
+  .max(IDLE_MINUTES.max)
+  .describe("Minutes without use until a `sleep_resume` sandbox sleeps by itself; 0: never; null: the project's.");

@@ -2,7 +2,7 @@
 // in commands/exec.ts, statuses in state.ts.
 import { z } from 'zod';
 import { EXAMPLE_IDS, exampleSandbox } from '../route/examples.ts';
-import { END_USER_ID_CHARACTERS, NAME_CHARACTERS, TTL_SECONDS } from '../route/limits.ts';
+import { END_USER_ID_CHARACTERS, NAME_CHARACTERS, SANDBOX_KEY_CHARACTERS, TTL_SECONDS } from '../route/limits.ts';
 import { machineSize, profile } from './machine-sizes.ts';
 import { defineRoute } from '../route/route.ts';
 import {
@@ -10,6 +10,7 @@ import {
   allocation,
   BRANCH_RULE,
   branchName,
+  idleMinutes,
   labels,
   metadata,
   persistencePolicy,
@@ -70,6 +71,18 @@ export const createSandboxBody = z.strictObject({
       'Time to live in seconds, counted from the create. Required with `mode`, rejected without it; the plan ' +
         'may set a lower limit.',
     ),
+  idleMinutes: idleMinutes.nullable().optional(),
+  getOrCreate: z
+    .strictObject({
+      key: text(1, SANDBOX_KEY_CHARACTERS).describe('Unique in the project, such as the id of your end user.'),
+    })
+    .optional()
+    .describe(
+      "Returns the project's sandbox of this key if it has one, and wakes it; otherwise creates it. Concurrent " +
+        'requests get one sandbox. A sandbox that is deleted, or failed and lost its disk, gets a successor. ' +
+        '`name`, `metadata` and `idleMinutes` apply to a create only; any other field that differs from the create ' +
+        'of the sandbox is 409 `sandbox_differs`. Also requires `sandbox.wake`; excludes `Idempotency-Key`.',
+    ),
 });
 export type CreateSandboxBody = z.infer<typeof createSandboxBody>;
 
@@ -79,11 +92,12 @@ const count = z.int().positive();
  * Registry of uses. The service records each as `lastActiveAt` and `lastActiveBy`, repeatedly for
  * its duration.
  */
-const useSignal = z.enum(['exec', 'file', 'connect', 'clone', 'preview', 'agent', 'process', 'cpu']).meta({
+const useSignal = z.enum(['exec', 'file', 'connect', 'clone', 'preview', 'agent', 'process', 'create', 'cpu']).meta({
   id: 'UseSignal',
   description:
     'Kind of a use. `connect`: an open terminal, tunnel or ssh connection. `agent`: an agent session. `process`: ' +
-    'one with keepAwake. `cpu`: more than 10 % of one host CPU. More may be added; clients must accept unknown values.',
+    'one with keepAwake. `create`: a create with `getOrCreate`. `cpu`: more than 10 % of one host CPU. More may be ' +
+    'added; clients must accept unknown values.',
 });
 export type UseSignal = z.infer<typeof useSignal>;
 
@@ -173,7 +187,12 @@ export const sandbox = z
       ),
     egress: egressPolicy,
     endUserId: z.string().nullable(),
+    key: z.string().nullable().describe('Key of `getOrCreate`; null without, and after a successor took it.'),
     metadata: labels,
+    idleMinutes: z
+      .int()
+      .nullable()
+      .describe("Minutes without use until it sleeps by itself; 0: never; null: the project's."),
     createdAt: timestamp,
     updatedAt: timestamp,
     deletedAt: timestamp.nullable(),
@@ -206,6 +225,8 @@ export const createSandbox = defineRoute({
     'plan_limit',
     'insufficient_capacity',
     'host_unavailable',
+    'sandbox_differs',
+    'sandbox_state_conflict',
   ],
   activity: 'sandbox_created',
   published: true,

@@ -54,25 +54,34 @@ export class Calls {
     }
   }
 
-  /** Returns the given project, or the client's. */
-  projectId(given: string | undefined): string {
+  /** Resolves with the given project, the client's, or the only one of the org. */
+  async projectId(given: string | undefined, orgId: string): Promise<string> {
     const projectId = given ?? this.#projectId;
     if (projectId !== undefined) return projectId;
-    throw new BerthError('no project: pass projectId to the call or to new Berth(), or set BERTH_PROJECT_ID', {
-      code: 'configuration',
-    });
+    const { projects } = await this.raw.listProjects({ path: { orgId }, ...this.with({}) });
+    const [first, ...others] = projects;
+    if (first !== undefined && others.length === 0) return first.id;
+    throw new BerthError(
+      `the org has ${first === undefined ? 'no project; create one' : `several projects: ${named(projects)}`}; ` +
+        'pass projectId to the call or to new Berth(), or set BERTH_PROJECT_ID',
+      { code: 'configuration' },
+    );
   }
 
   async #findOrg(): Promise<string> {
     const { orgs } = await this.raw.listMyOrgs(this.with({}));
     const [first, ...others] = orgs;
     if (first !== undefined && others.length === 0) return first.id;
-    const names = orgs.map(({ id, name }) => `${id} (${name})`).join(', ');
     throw new BerthError(
-      `the caller belongs to ${orgs.length === 0 ? 'no org' : `several orgs: ${names}`}; pass orgId to new Berth()`,
-      {
-        code: 'configuration',
-      },
+      `the caller belongs to ${first === undefined ? 'no org' : `several orgs: ${named(orgs)}`}; ` +
+        'pass orgId to new Berth()',
+      { code: 'configuration' },
     );
   }
+}
+
+/** The first ten, for a message. */
+function named(list: readonly { id: string; name: string }[]): string {
+  const names = list.slice(0, 10).map(({ id, name }) => `${id} (${name})`);
+  return [...names, ...(list.length > names.length ? ['…'] : [])].join(', ');
 }

@@ -38,6 +38,8 @@ export const EGRESS_LIMITS = { names: 64, nameCharacters: 253, ranges: 64, ports
 
 export const NAME_CHARACTERS = 100;
 export const END_USER_ID_CHARACTERS = 512;
+/** Key of `getOrCreate`; room for an end user's id. */
+export const SANDBOX_KEY_CHARACTERS = END_USER_ID_CHARACTERS;
 
 /** Maximum body size of a route without `bodyBytes`. */
 export const DEFAULT_BODY_BYTES = 256 * 1024;

@@ -241,6 +241,10 @@ export const ERRORS = {
     "status": 409,
     "meaning": "The request exceeds the org's plan; the message names the limit."
   },
+  "sandbox_differs": {
+    "status": 409,
+    "meaning": "The sandbox of this key has other fields; the message names them."
+  },
   "idempotency_key_conflict": {
     "status": 409,
     "meaning": "The Idempotency-Key was used with a different body."
@@ -1490,6 +1494,7 @@ export const ROUTES = [
             "sandbox_resized",
             "sandbox_resize_deferred",
             "sandbox_egress_changed",
+            "sandbox_updated",
             "sandbox_egress_denied",
             "sandbox_renewed",
             "sandbox_expired",
@@ -1548,7 +1553,7 @@ export const ROUTES = [
         "required": false,
         "schema": {
           "minItems": 1,
-          "maxItems": 72,
+          "maxItems": 73,
           "type": "array",
           "items": {
             "type": "string",
@@ -1619,6 +1624,7 @@ export const ROUTES = [
               "sandbox_resized",
               "sandbox_resize_deferred",
               "sandbox_egress_changed",
+              "sandbox_updated",
               "sandbox_egress_denied",
               "sandbox_renewed",
               "sandbox_expired",
@@ -1634,7 +1640,7 @@ export const ROUTES = [
         "required": false,
         "schema": {
           "minItems": 1,
-          "maxItems": 72,
+          "maxItems": 73,
           "type": "array",
           "items": {
             "type": "string",
@@ -1705,6 +1711,7 @@ export const ROUTES = [
               "sandbox_resized",
               "sandbox_resize_deferred",
               "sandbox_egress_changed",
+              "sandbox_updated",
               "sandbox_egress_denied",
               "sandbox_renewed",
               "sandbox_expired",
@@ -3234,6 +3241,27 @@ export const ROUTES = [
     }
   },
   {
+    "name": "updateSandbox",
+    "method": "PATCH",
+    "path": "/v1/sandboxes/{sandboxId}",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.create",
+    "activity": "sandbox_updated",
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/UpdateSandboxRequest"
+      }
+    }
+  },
+  {
     "name": "renewSandbox",
     "method": "POST",
     "path": "/v1/sandboxes/{sandboxId}/renew",
@@ -3837,11 +3865,44 @@ export const SCHEMAS = {
         "type": "integer",
         "minimum": 1,
         "maximum": 86400
+      },
+      "idleMinutes": {
+        "anyOf": [
+          {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 43200,
+            "description": "Minutes without use until a `sleep_resume` sandbox sleeps by itself; 0: never; null: the project's."
+          },
+          {
+            "type": "null"
+          }
+        ]
+      },
+      "getOrCreate": {
+        "$ref": "#/components/schemas/CreateSandboxRequestGetOrCreate"
       }
     },
     "required": [
       "agent",
       "projectId"
+    ],
+    "additionalProperties": false
+  },
+  "CreateSandboxRequestGetOrCreate": {
+    "description": "Returns the project's sandbox of this key if it has one, and wakes it; otherwise creates it. Concurrent requests get one sandbox. A sandbox that is deleted, or failed and lost its disk, gets a successor. `name`, `metadata` and `idleMinutes` apply to a create only; any other field that differs from the create of the sandbox is 409 `sandbox_differs`. Also requires `sandbox.wake`; excludes `Idempotency-Key`.",
+    "type": "object",
+    "properties": {
+      "key": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 512,
+        "pattern": "^[^\\x00]*$",
+        "description": "Unique in the project, such as the id of your end user."
+      }
+    },
+    "required": [
+      "key"
     ],
     "additionalProperties": false
   },
@@ -4508,6 +4569,60 @@ export const SCHEMAS = {
       "sandboxMachineHourLimit"
     ],
     "additionalProperties": false
+  },
+  "UpdateSandboxRequest": {
+    "type": "object",
+    "properties": {
+      "name": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 100,
+        "pattern": "^[^\\x00]*$"
+      },
+      "metadata": {
+        "description": "Replaces all previous labels.",
+        "type": "object",
+        "propertyNames": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 128,
+          "pattern": "^[^\\x00]*$"
+        },
+        "additionalProperties": {
+          "anyOf": [
+            {
+              "type": "string",
+              "minLength": 0,
+              "maxLength": 1024,
+              "pattern": "^[^\\x00]*$"
+            },
+            {
+              "type": "number"
+            },
+            {
+              "type": "boolean"
+            }
+          ]
+        },
+        "maxProperties": 24
+      },
+      "idleMinutes": {
+        "anyOf": [
+          {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 43200,
+            "description": "Minutes without use until a `sleep_resume` sandbox sleeps by itself; 0: never; null: the project's."
+          },
+          {
+            "type": "null"
+          }
+        ]
+      }
+    },
+    "additionalProperties": false,
+    "minProperties": 1,
+    "description": "Absent fields keep their value. At least one field is required."
   },
   "UpdateSsoRequest": {
     "type": "object",

@@ -1,7 +1,8 @@
 // Types for responses of the test server.
-import type { ActivityEntry, Sandbox } from '../generated/raw/index.ts';
+import type { ActivityEntry, Permission, Sandbox } from '../generated/raw/index.ts';
 import type { AgentScript } from './agent-script.ts';
 import type { CommandOutcome } from './figures.ts';
+import { Refusal } from './requests/refusal.ts';
 import type { TestCall, TestRouteName } from './requests/request.ts';
 import type { ProcessScript } from './process-script.ts';
 import type { Caller, TestState } from './state.ts';
@@ -57,4 +58,10 @@ export function note(
     ...(sandbox === undefined ? {} : { sandbox }),
     ...(details === undefined ? {} : { details }),
   });
+}
+
+export function requirePermission({ caller }: Pick<RequestContext, 'caller'>, permission: Permission | null): void {
+  const scopes = caller?.scopes ?? null;
+  if (permission !== null && scopes !== null && !scopes.includes(permission))
+    throw new Refusal('permission_denied', `the permission ${permission} is needed`);
 }

@@ -2,7 +2,7 @@
 import { PROCESS_LIMITS } from '../generated/command-limits.ts';
 import type { ProcessOutputChunk } from '../generated/raw/index.ts';
 import { partialCharacter } from '../transport/utf8.ts';
-import { contentOf } from './files.ts';
+import { contentOf } from './files/files.ts';
 
 interface Piece {
   offset: number;

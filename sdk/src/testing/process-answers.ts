@@ -2,7 +2,7 @@
 import { EXEC_LIMITS } from '../generated/limits.ts';
 import { PROCESS_LIMITS } from '../generated/command-limits.ts';
 import { note, type Answers, type CommandHandler, type RequestContext } from './answering.ts';
-import { bytesOf } from './files.ts';
+import { bytesOf } from './files/files.ts';
 import { hold } from './hold.ts';
 import { Refusal } from './requests/refusal.ts';
 import type { TestCall } from './requests/request.ts';

@@ -1,13 +1,14 @@
 // Sandbox handlers of the test server, following the contract.
 import { SANDBOX_STATES } from '../generated/contract-tables.ts';
-import type { ListSandboxesData, Permission, Preview, Sandbox } from '../generated/raw/index.ts';
-import { note, type RequestContext, type Answers } from './answering.ts';
+import type { ListSandboxesData, Preview, Sandbox } from '../generated/raw/index.ts';
+import { note, requirePermission, type RequestContext, type Answers } from './answering.ts';
 import { execResultOf, liveMetrics } from './figures.ts';
-import { bytesOf, type TestFiles } from './files.ts';
+import { bytesOf, type TestFiles } from './files/files.ts';
 import { newestFirst, paged } from './requests/paged.ts';
 import { Refusal } from './requests/refusal.ts';
 import type { TestCall } from './requests/request.ts';
-import { egressOf, newRecord, TestSandbox, type SandboxAction } from './sandbox.ts';
+import { egressOf, type SandboxAction, type TestSandbox } from './sandbox.ts';
+import { createSandbox, requireRoom, respondWith } from './sandbox-create.ts';
 import { newId } from './ids.ts';
 import type { TestState } from './state.ts';
 
@@ -91,6 +92,14 @@ export const SANDBOX_ANSWERS: Answers = {
     note(about, 'sandbox_egress_changed', { kind: 'sandbox', id: record.id }, record);
     return { sandbox: record, enforced: SANDBOX_STATES[record.status as keyof typeof SANDBOX_STATES].awake };
   },
+  updateSandbox: ({ params, body }, about) => {
+    const { record } = about.state.sandbox(params['sandboxId'] ?? '', about.nowMs);
+    if (record.status === 'deleted' || record.status === 'destroying')
+      throw new Refusal('sandbox_state_conflict', `the sandbox is ${record.status}`);
+    Object.assign(record, body);
+    note(about, 'sandbox_updated', { kind: 'sandbox', id: record.id }, record);
+    return { sandbox: record };
+  },
   renewSandbox: ({ params }, about) => {
     const one = about.state.sandbox(params['sandboxId'] ?? '', about.nowMs);
     const { record } = one;
@@ -171,36 +180,6 @@ export const SANDBOX_ANSWERS: Answers = {
   },
 };
 
-export function requirePermission({ caller }: Pick<RequestContext, 'caller'>, permission: Permission | null): void {
-  const scopes = caller?.scopes ?? null;
-  if (permission !== null && scopes !== null && !scopes.includes(permission))
-    throw new Refusal('permission_denied', `the permission ${permission} is needed`);
-}
-
-function createSandbox({ body, headers }: TestCall, about: RequestContext): Sandbox {
-  const { state, nowMs, transitionMs, concurrentSandboxes } = about;
-  const key = headers.get('idempotency-key');
-  const asked = JSON.stringify(body);
-  const before = key === null ? undefined : state.creates.get(key);
-  if (before !== undefined) {
-    if (before.asked !== asked) throw new Refusal('idempotency_key_conflict');
-    about.headers.set('idempotent-replayed', 'true');
-    return state.sandbox(before.sandboxId, nowMs).record;
-  }
-  const project = state.projects.get(body.projectId);
-  if (project === undefined || project.deletedAt !== null) throw new Refusal('unknown_project');
-  if ((body.mode === undefined) !== (body.ttlSeconds === undefined))
-    throw new Refusal('invalid_request', 'body.ttlSeconds belongs to mode ephemeral');
-  if (body.mode === 'ephemeral' && project.useCase !== 'external') throw new Refusal('ephemeral_not_allowed');
-  requireRoom(state, nowMs, concurrentSandboxes);
-  const sandbox = new TestSandbox(newRecord(newId('sbx'), body, project, nowMs), (record) => state.entered(record));
-  state.sandboxes.set(sandbox.record.id, sandbox);
-  if (key !== null) state.creates.set(key, { asked, sandboxId: sandbox.record.id });
-  note(about, 'sandbox_created', { kind: 'sandbox', id: sandbox.record.id }, sandbox.record);
-  sandbox.provision(nowMs, transitionMs);
-  return respondWith(sandbox, headers, about);
-}
-
 function sleep(call: TestCall, about: RequestContext): unknown {
   return transition('sleep', 'sandbox_sleep_requested', call, about, (one) =>
     one.sleep(about.nowMs, about.transitionMs),
@@ -227,15 +206,6 @@ function transition(
     note(about, kind, { kind: 'sandbox', id: one.record.id }, one.record);
   }
   return { sandbox: respondWith(one, headers, about) };
-}
-
-/**
- * Record for the response. Completes instant transitions first, unless the caller does not wait.
- */
-function respondWith(one: TestSandbox, headers: Headers, { nowMs, headers: answer }: RequestContext): Sandbox {
-  if (headers.get('prefer') !== 'respond-async') one.catchUp(nowMs);
-  else answer.set('preference-applied', 'respond-async');
-  return structuredClone(one.record);
 }
 
 const USES: { [action in SandboxAction]?: Sandbox['lastActiveBy'] } = {
@@ -278,13 +248,6 @@ function matching(state: TestState, query: TestCall['query'], nowMs: number): Sa
         (q === undefined || one.id.startsWith(q) || one.name.toLowerCase().includes(q.toLowerCase())) &&
         Object.entries(metadata).every(([key, value]) => String(one.metadata[key]) === String(value)),
     );
-}
-
-function requireRoom(state: TestState, nowMs: number, limit: number | null): void {
-  for (const one of state.sandboxes.values()) one.catchUp(nowMs);
-  const awake = [...state.sandboxes.values()].filter(({ status }) => SANDBOX_STATES[status].concurrent).length;
-  if (limit !== null && awake >= limit)
-    throw new Refusal('concurrent_sandbox_limit', `the plan allows ${limit} sandboxes awake at once`);
 }
 
 function changed<T>(kind: string, { params }: TestCall, about: RequestContext, change: (files: TestFiles) => T): T {

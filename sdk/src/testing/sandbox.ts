@@ -10,7 +10,7 @@ import type {
   Sandbox,
   SandboxStatus,
 } from '../generated/raw/index.ts';
-import { TestFiles } from './files.ts';
+import { TestFiles } from './files/files.ts';
 import { Refusal } from './requests/refusal.ts';
 
 export type SandboxAction = keyof typeof SANDBOX_ACTION_RULES;
@@ -169,7 +169,9 @@ export function newRecord(id: string, body: SandboxBody, project: Project, nowMs
     clone: repository === null ? null : { status: 'cloned', reason: null },
     egress: egressOf(body.egress) ?? project.defaultEgress ?? egressOf({ mode: 'open' }),
     endUserId: body.endUserId ?? null,
+    key: body.getOrCreate?.key ?? null,
     metadata: body.metadata ?? {},
+    idleMinutes: body.idleMinutes ?? null,
     createdAt: now,
     updatedAt: now,
     deletedAt: null,

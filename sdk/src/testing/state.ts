@@ -31,6 +31,8 @@ export class TestState {
   readonly activity: ActivityEntry[] = [];
   /** Creates by `Idempotency-Key`, with their request. */
   readonly creates = new Map<string, { asked: string; sandboxId: string }>();
+  /** Fields of the create of each sandbox, for `getOrCreate`. */
+  readonly shapes = new Map<string, Record<string, string>>();
   readonly agentSessions = new Map<string, TestAgentSession>();
   /** Processes of all sandboxes, oldest first. */
   readonly processes = new Map<string, StartedProcess>();

@@ -24,6 +24,7 @@ interface ProjectDefaults {
 
 export interface ChosenAllocation {
   profile: Profile;
+  machineSize: MachineSize;
   allocation: Allocation;
   persistencePolicy: PersistencePolicy;
 }
@@ -40,9 +41,11 @@ const EPHEMERAL_PERSISTENCE_POLICY: PersistencePolicy = 'always_on';
  */
 export function chooseAllocation(request: AllocationRequest, defaults: ProjectDefaults): ChosenAllocation {
   const profile = request.profile ?? inferredProfile(request) ?? defaults.profile ?? DEFAULT_PROFILE;
+  const machineSize = request.machineSize ?? PROFILE_SIZES[profile];
   return {
     profile,
-    allocation: MACHINE_SIZES[request.machineSize ?? PROFILE_SIZES[profile]],
+    machineSize,
+    allocation: MACHINE_SIZES[machineSize],
     persistencePolicy:
       request.mode === 'ephemeral'
         ? EPHEMERAL_PERSISTENCE_POLICY

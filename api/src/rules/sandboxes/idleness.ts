@@ -18,7 +18,7 @@ export interface IdlenessInput {
   now: number;
   mode: 'persistent' | 'ephemeral';
   persistencePolicy: PersistencePolicy;
-  /** The project's setting; null: the default; 0: never. */
+  /** The setting of the sandbox, else of its project; null: the default; 0: never. */
   idleMinutes: number | null;
   /** Time of the last usage signal, including its wake, in milliseconds since 1970. */
   lastActiveAt: number;

@@ -1,14 +1,18 @@
-// Replaces the egress policy of a sandbox. The row holds the policy; the host of an awake sandbox
-// gets it after the commit, and again from the reconciler until it confirms.
+// Replaces the egress policy of a sandbox, and notes refused attempts. The row holds the policy;
+// the host of an awake sandbox gets it after the commit, and again from the reconciler until it
+// confirms.
 import { TRANSITION_WAIT_MS } from '@berth/contract/route/limits.ts';
 import type { EgressBody } from '@berth/contract/sandboxes/egress-policy.ts';
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
+import type { EgressDenied } from '@berth/protocol/egress.ts';
 import { HostError } from '../../hosts/error.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { canonicalJson } from '../../rules/canonical-json.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
-import type { SandboxRow } from '../../store/database/schema.ts';
+import { readClock } from '../../store/database/clock.ts';
+import type { DatabaseTransaction, SandboxRow } from '../../store/database/schema.ts';
+import { writeEgressDenied } from '../../store/sandboxes/egress-denied.ts';
 import { egressOf, findSandbox, lockSandbox, writeSandboxEgress } from '../../store/sandboxes/sandboxes.ts';
 import type { ServiceContext } from '../context/context.ts';
 
@@ -59,4 +63,36 @@ async function enforce(context: ServiceContext, { id, epoch, status }: SandboxRo
 /** Without the entries: a feed of thousands of changes stays small. */
 function summaryOf({ mode, names, ranges, ports }: EgressBody): Record<string, unknown> {
   return mode === 'allow' ? { mode, names: names.length, ranges: ranges.length, ports: ports.length } : { mode };
+}
+
+/** Shortest time between two entries of a sandbox: its guest chooses how often it is refused. */
+export const EGRESS_DENIED_EVERY_MS = 60_000;
+
+/**
+ * Adds an entry with the attempts since the last one. Returns the milliseconds until it may; null
+ * if all attempts are noted.
+ */
+export async function noteEgressDenied(
+  trx: DatabaseTransaction,
+  { sandboxId, epoch }: { sandboxId: string; epoch: number },
+  { sinceUnixMs, count, destinations }: EgressDenied,
+): Promise<number | null> {
+  const sandbox = await lockSandbox(trx, sandboxId);
+  if (sandbox?.epoch !== epoch) return null;
+  const { egress_denied: noted, egress_denied_at: notedAt } = sandbox;
+  const added = noted?.sinceUnixMs === sinceUnixMs ? count - noted.count : count;
+  if (added <= 0) return null;
+  const now = await readClock(trx);
+  const dueMs = notedAt === null ? 0 : notedAt.getTime() + EGRESS_DENIED_EVERY_MS - now.getTime();
+  if (dueMs > 0) return dueMs;
+  await writeEgressDenied(trx, sandboxId, { sinceUnixMs, count }, now);
+  await insertActivity(trx, {
+    orgId: sandbox.org_id,
+    projectId: sandbox.project_id,
+    sandboxId,
+    actor: { kind: 'system', id: null, userId: null },
+    kind: 'sandbox_egress_denied',
+    details: { count: added, destinations },
+  });
+  return null;
 }

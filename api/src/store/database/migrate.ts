@@ -43,6 +43,7 @@ import * as credentialOrigin from '../../../migrations/0043_credential_origin.ts
 import * as agentSessionEntries from '../../../migrations/0044_agent_session_entries.ts';
 import * as agentUnattended from '../../../migrations/0045_agent_unattended.ts';
 import * as awakeProcess from '../../../migrations/0046_awake_process.ts';
+import * as sandboxKey from '../../../migrations/0047_sandbox_key.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -88,6 +89,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0044_agent_session_entries': agentSessionEntries,
   '0045_agent_unattended': agentUnattended,
   '0046_awake_process': awakeProcess,
+  '0047_sandbox_key': sandboxKey,
 };
 
 /**

@@ -8,6 +8,7 @@ import type { Profile } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { UseSignal } from '@berth/contract/sandboxes/sandboxes.ts';
 import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import type { ColumnType, Generated } from 'kysely';
+import type { KeyFields } from '../../rules/sandboxes/key-fields.ts';
 import type { GeneratedInstant, Instant, Json, WrittenAs } from './column-types.ts';
 
 export interface HostTable {
@@ -83,6 +84,10 @@ export interface SandboxTable {
   clone_reason_message: string | null;
   ssh_public_key: string | null;
   end_user_id: string | null;
+  /** Key of `getOrCreate`; of one live sandbox of a project. */
+  key: string | null;
+  /** Fields of the create with the key (rules/sandboxes/key-fields.ts); null without a key. */
+  key_fields: ColumnType<KeyFields | null, string | undefined, string | null>;
   metadata: Json<Record<string, string | number | boolean>>;
   egress: ColumnType<EgressBody, string | undefined, string>;
   /** Raised by each change of `egress`; 0: open since the create. */
@@ -90,6 +95,8 @@ export interface SandboxTable {
   /** Attempts refused by the host as last noted in the activity feed; null before the first. */
   egress_denied: ColumnType<{ sinceUnixMs: number; count: number } | null, string | undefined, string>;
   egress_denied_at: Instant | null;
+  /** null: the project's `default_idle_minutes`. */
+  idle_minutes: number | null;
   /** Whether a process that keeps it awake was started; it may have ended. */
   has_awake_process: Generated<boolean>;
   allocated_vcpu: number;

@@ -63,15 +63,16 @@ export interface SleeperRow {
   hasAwakeProcess: boolean;
 }
 
-/** Awake, persistent `sleep_resume` sandboxes with a host, of projects with auto-sleep enabled. */
+/** Awake, persistent `sleep_resume` sandboxes with a host and auto-sleep enabled. */
 export async function listPossibleSleepers(db: Database): Promise<SleeperRow[]> {
   const { rows } = await sql<SleeperRow>`
     select s.id, s.org_id as "orgId", s.epoch, s.status, s.mode, s.persistence_policy as "persistencePolicy",
-      p.default_idle_minutes as "idleMinutes", s.last_active_at as "lastActiveAt", now() as now, h.url as "hostUrl",
+      coalesce(s.idle_minutes, p.default_idle_minutes) as "idleMinutes",
+      s.last_active_at as "lastActiveAt", now() as now, h.url as "hostUrl",
       s.has_awake_process as "hasAwakeProcess"
     from sandbox s join project p on p.id = s.project_id join host h on h.id = s.host_id
     where s.status <> 'deleted' and s.status = any(${statusesThat('awake')})
       and s.mode = 'persistent' and s.persistence_policy = 'sleep_resume'
-      and p.default_idle_minutes is distinct from 0`.execute(db);
+      and coalesce(s.idle_minutes, p.default_idle_minutes) is distinct from 0`.execute(db);
   return rows;
 }

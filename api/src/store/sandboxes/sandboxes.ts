@@ -3,6 +3,7 @@
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { EgressBody } from '@berth/contract/sandboxes/egress-policy.ts';
 import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
+import type { UpdateSandboxBody } from '@berth/contract/sandboxes/update.ts';
 import { sql, type UpdateObject } from 'kysely';
 import { CHANGES_CHANNEL } from '../database/changes.ts';
 import type { Database, DatabaseTransaction, NewSandbox, SandboxRow, Tables } from '../database/schema.ts';
@@ -35,6 +36,43 @@ export async function findSandbox(db: Database, sandboxId: string): Promise<Loca
     .select('host.url as host_url')
     .where('sandbox.id', '=', sandboxId)
     .executeTakeFirst();
+}
+
+/**
+ * The sandbox that has the key in the project; undefined without one that is not being destroyed.
+ * Until the transaction ends, other callers with the key wait.
+ */
+export async function lockKeyOfSandbox(
+  trx: DatabaseTransaction,
+  { projectId, key }: { projectId: string; key: string },
+): Promise<SandboxRow | undefined> {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`berth:sandbox-key:${projectId}:${key}`}, 0))`.execute(trx);
+  return await trx
+    .selectFrom('sandbox')
+    .selectAll()
+    .where('project_id', '=', projectId)
+    .where('key', '=', key)
+    .where('status', 'not in', ['destroying', 'deleted'])
+    .forUpdate()
+    .executeTakeFirst();
+}
+
+/** Takes the key of a sandbox, for its successor. Needs the row lock. */
+export async function clearSandboxKey(trx: DatabaseTransaction, sandboxId: string): Promise<SandboxRow> {
+  return await writeSandbox(trx, sandboxId, { key: null, key_fields: null });
+}
+
+/** Writes labels and idle time. Needs the row lock. */
+export async function writeSandboxLabels(
+  trx: DatabaseTransaction,
+  sandboxId: string,
+  { name, metadata, idleMinutes }: UpdateSandboxBody,
+): Promise<SandboxRow> {
+  return await writeSandbox(trx, sandboxId, {
+    ...(name === undefined ? {} : { name }),
+    ...(metadata === undefined ? {} : { metadata: JSON.stringify(metadata) }),
+    ...(idleMinutes === undefined ? {} : { idle_minutes: idleMinutes }),
+  });
 }
 
 /** Locks the row until the transaction ends. */

@@ -1,6 +1,6 @@
 // Notes the attempts that a host refused under egress policies, as its list of VMs reports them.
 import type { VmView } from '@berth/protocol/host.ts';
-import { EGRESS_DENIED_EVERY_MS, noteEgressDenied } from '../../services/sandboxes/egress-denied.ts';
+import { EGRESS_DENIED_EVERY_MS, noteEgressDenied } from '../../services/sandboxes/egress.ts';
 import type { SandboxFence } from '../../store/sandboxes/lifecycle.ts';
 import type { StepContext } from '../steps/step-context.ts';
 

@@ -1,5 +1,5 @@
 // In-memory files of a test sandbox. Without links, modes and disk limits.
-import { FILE_LIMITS } from '../generated/limits.ts';
+import { FILE_LIMITS } from '../../generated/limits.ts';
 import type {
   ChangedPath,
   FileContent,
@@ -8,10 +8,10 @@ import type {
   FolderListing,
   MovedFile,
   WrittenFile,
-} from '../generated/raw/index.ts';
-import { fromBase64, toBase64 } from '../transport/base64.ts';
-import { asText } from '../transport/utf8.ts';
-import { Refusal } from './requests/refusal.ts';
+} from '../../generated/raw/index.ts';
+import { fromBase64, toBase64 } from '../../transport/base64.ts';
+import { asText } from '../../transport/utf8.ts';
+import { Refusal } from '../requests/refusal.ts';
 import { sha256 } from './sha256.ts';
 
 const HOME = '/code';

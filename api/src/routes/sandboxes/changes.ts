@@ -1,12 +1,14 @@
-// Wire format of renewals of ephemeral sandboxes, and of egress policies.
+// Wire format of changes of a sandbox: renewal, egress policy, labels and idle time.
 import { setEgress } from '@berth/contract/sandboxes/egress.ts';
 import { renewSandbox } from '@berth/contract/sandboxes/lifecycle.ts';
+import { updateSandbox } from '@berth/contract/sandboxes/update.ts';
 import * as egress from '../../services/sandboxes/egress.ts';
 import * as renewals from '../../services/sandboxes/renew.ts';
+import * as updates from '../../services/sandboxes/update.ts';
 import { bind } from '../../call/bind.ts';
 import { viewSandbox } from './view.ts';
 
-export const renewRoutes = [
+export const sandboxChangeRoutes = [
   bind(renewSandbox, async (context, { actor, params }) => ({
     sandbox: viewSandbox(await renewals.renewSandbox(context, actor, params.sandboxId)),
   })),
@@ -14,4 +16,7 @@ export const renewRoutes = [
     const { sandbox, enforced } = await egress.setEgress(context, actor, params.sandboxId, body);
     return { sandbox: viewSandbox(sandbox), enforced };
   }),
+  bind(updateSandbox, async (context, { actor, params, body }) => ({
+    sandbox: viewSandbox(await updates.updateSandbox(context, actor, params.sandboxId, body)),
+  })),
 ];
