@@ -75,6 +75,7 @@ export const exampleSandbox = {
   key: null,
   metadata: { plan: 'trial', seats: 3 },
   idleMinutes: null,
+  createdBy: userId,
   createdAt: AT,
   updatedAt: AT,
   deletedAt: null,

@@ -21,6 +21,10 @@ export type SandboxSort = (typeof SANDBOX_SORTS)[number];
 const sandboxFilter = {
   endUserId: endUserId.optional().describe('Returns only sandboxes of this end user.'),
   projectId: idText.optional().describe('Returns only sandboxes of this project.'),
+  name: text(1, NAME_CHARACTERS).optional().describe('Returns only sandboxes of exactly this name.'),
+  createdBy: idText
+    .optional()
+    .describe("Returns only sandboxes that this user created; for an API key, the key's creator."),
   q: text(1, NAME_CHARACTERS)
     .optional()
     .describe('Returns only sandboxes whose name contains this text, in any case, or whose id begins with it.'),

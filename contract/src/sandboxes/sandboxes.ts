@@ -193,6 +193,10 @@ export const sandbox = z
       .int()
       .nullable()
       .describe("Minutes without use until it sleeps by itself; 0: never; null: the project's."),
+    createdBy: z
+      .string()
+      .nullable()
+      .describe("Id of the user who created it; for an API key, the key's creator. null: the user was deleted."),
     createdAt: timestamp,
     updatedAt: timestamp,
     deletedAt: timestamp.nullable(),

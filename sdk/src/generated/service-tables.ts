@@ -2413,6 +2413,25 @@ export const ROUTES = [
         }
       },
       {
+        "name": "name",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 100,
+          "pattern": "^[^\\x00]*$"
+        }
+      },
+      {
+        "name": "createdBy",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
         "name": "q",
         "required": false,
         "schema": {
@@ -2516,6 +2535,25 @@ export const ROUTES = [
       },
       {
         "name": "projectId",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 200
+        }
+      },
+      {
+        "name": "name",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 100,
+          "pattern": "^[^\\x00]*$"
+        }
+      },
+      {
+        "name": "createdBy",
         "required": false,
         "schema": {
           "type": "string",

@@ -236,7 +236,7 @@ type SandboxQuery = NonNullable<ListSandboxesData['query']>;
 
 /** Undeleted sandboxes that match the filter, apart from their status. */
 function matching(state: TestState, query: TestCall['query'], nowMs: number): Sandbox[] {
-  const { endUserId, projectId, q, metadata = {} } = query as SandboxQuery;
+  const { endUserId, projectId, name, createdBy, q, metadata = {} } = query as SandboxQuery;
   for (const one of state.sandboxes.values()) one.catchUp(nowMs);
   return [...state.sandboxes.values()]
     .map(({ record }) => record)
@@ -245,6 +245,8 @@ function matching(state: TestState, query: TestCall['query'], nowMs: number): Sa
         one.status !== 'deleted' &&
         (endUserId === undefined || one.endUserId === endUserId) &&
         (projectId === undefined || one.projectId === projectId) &&
+        (name === undefined || one.name === name) &&
+        (createdBy === undefined || one.createdBy === createdBy) &&
         (q === undefined || one.id.startsWith(q) || one.name.toLowerCase().includes(q.toLowerCase())) &&
         Object.entries(metadata).every(([key, value]) => String(one.metadata[key]) === String(value)),
     );

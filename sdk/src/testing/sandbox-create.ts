@@ -29,7 +29,7 @@ export function createSandbox(call: TestCall, about: RequestContext): Sandbox {
   if ((body.mode === undefined) !== (body.ttlSeconds === undefined))
     throw new Refusal('invalid_request', 'body.ttlSeconds belongs to mode ephemeral');
   if (body.mode === 'ephemeral' && project.useCase !== 'external') throw new Refusal('ephemeral_not_allowed');
-  const record = newRecord(newId('sbx'), body, project, nowMs);
+  const record = newRecord({ id: newId('sbx'), createdBy: state.userId }, body, project, nowMs);
   const existing = body.getOrCreate === undefined ? undefined : ofKey(body, record, project, about);
   if (existing !== undefined) {
     about.headers.set('idempotent-replayed', 'true');

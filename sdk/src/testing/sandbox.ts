@@ -135,7 +135,12 @@ export class TestSandbox {
 }
 
 /** Record of a new sandbox, with the contract's defaults. */
-export function newRecord(id: string, body: SandboxBody, project: Project, nowMs: number): Sandbox {
+export function newRecord(
+  { id, createdBy }: { id: string; createdBy: string },
+  body: SandboxBody,
+  project: Project,
+  nowMs: number,
+): Sandbox {
   const now = new Date(nowMs).toISOString();
   const defaultProfile = project.defaultProfile as keyof typeof PROFILE_SIZES | null;
   const profile =
@@ -172,6 +177,7 @@ export function newRecord(id: string, body: SandboxBody, project: Project, nowMs
     key: body.getOrCreate?.key ?? null,
     metadata: body.metadata ?? {},
     idleMinutes: body.idleMinutes ?? null,
+    createdBy,
     createdAt: now,
     updatedAt: now,
     deletedAt: null,

@@ -41,6 +41,7 @@ export function viewSandbox(row: SandboxRow): Sandbox {
     key: row.key,
     metadata: row.metadata,
     idleMinutes: row.idle_minutes,
+    createdBy: row.created_by,
     createdAt: row.created_at.toISOString(),
     updatedAt: row.updated_at.toISOString(),
     deletedAt: row.deleted_at?.toISOString() ?? null,

@@ -14,7 +14,14 @@ import { chooseRepository, requireRepositoryAllowed, type Repository } from '../
 import { insertActivity } from '../../store/activity/activity.ts';
 import { isId, newId } from '../../store/database/ids.ts';
 import { lockProject, type ProjectRecord } from '../../store/orgs/projects.ts';
-import { clearSandboxKey, findSandbox, insertSandbox, lockKeyOfSandbox } from '../../store/sandboxes/sandboxes.ts';
+import {
+  clearSandboxKey,
+  findSandbox,
+  findSandboxOfKey,
+  insertSandbox,
+  lockSandbox,
+  lockSandboxKey,
+} from '../../store/sandboxes/sandboxes.ts';
 import type { DatabaseTransaction, SandboxRow } from '../../store/database/schema.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { requireOrgPermission } from '../access/access.ts';
@@ -163,10 +170,17 @@ async function claimKey(
   fields: KeyFields,
 ): Promise<string | undefined> {
   if (body.getOrCreate === undefined) return undefined;
-  const existing = await lockKeyOfSandbox(trx, { projectId, key: body.getOrCreate.key });
+  const key = { projectId, key: body.getOrCreate.key };
+  // Without the lock first: calls for a sandbox that exists do not wait for each other.
+  let existing = await findSandboxOfKey(trx, key);
+  if (existing === undefined || hasEnded(existing)) {
+    await lockSandboxKey(trx, key);
+    const { id } = (await findSandboxOfKey(trx, key)) ?? {};
+    existing = id === undefined ? undefined : await lockSandbox(trx, id);
+  }
   if (existing === undefined) return undefined;
   if (hasEnded(existing)) {
-    await clearSandboxKey(trx, existing.id);
+    if (existing.status === 'failed') await clearSandboxKey(trx, existing.id);
     return undefined;
   }
   if (existing.key_fields === null) throw new Error(`the sandbox ${existing.id} has a key without fields`);

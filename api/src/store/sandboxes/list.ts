@@ -10,6 +10,9 @@ export interface SandboxFilter {
   status?: readonly SandboxStatus[] | undefined;
   projectId?: string | undefined;
   endUserId?: string | undefined;
+  name?: string | undefined;
+  /** Id of a user. */
+  createdBy?: string | undefined;
   /** Part of the name, in any case, or start of the id. */
   q?: string | undefined;
   metadata?: Readonly<Record<string, string | number | boolean>> | undefined;
@@ -49,13 +52,17 @@ export async function countSandboxes(
 function matching(
   db: Database,
   orgId: string,
-  { status, projectId, endUserId, q, metadata }: SandboxFilter,
+  { status, projectId, endUserId, name, createdBy, q, metadata }: SandboxFilter,
 ): SelectQueryBuilder<Tables, 'sandbox', object> {
   let query = db.selectFrom('sandbox').where('org_id', '=', orgId).where('status', '<>', 'deleted');
   if (status !== undefined) query = query.where('status', 'in', status);
+  const none = sql<boolean>`false`;
   if (projectId !== undefined)
-    query = isId('project', projectId) ? query.where('project_id', '=', projectId) : query.where(sql<boolean>`false`);
+    query = isId('project', projectId) ? query.where('project_id', '=', projectId) : query.where(none);
+  if (createdBy !== undefined)
+    query = isId('user', createdBy) ? query.where('created_by', '=', createdBy) : query.where(none);
   if (endUserId !== undefined) query = query.where('end_user_id', '=', endUserId);
+  if (name !== undefined) query = query.where('name', '=', name);
   if (q !== undefined) {
     const text = q.replaceAll(/[\\%_]/g, '\\$&');
     query = query.where((eb) => eb.or([eb('name', 'ilike', `%${text}%`), eb('id', 'like', `${text}%`)]));

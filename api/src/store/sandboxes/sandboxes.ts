@@ -38,23 +38,26 @@ export async function findSandbox(db: Database, sandboxId: string): Promise<Loca
     .executeTakeFirst();
 }
 
-/**
- * The sandbox that has the key in the project; undefined without one that is not being destroyed.
- * Until the transaction ends, other callers with the key wait.
- */
-export async function lockKeyOfSandbox(
-  trx: DatabaseTransaction,
-  { projectId, key }: { projectId: string; key: string },
-): Promise<SandboxRow | undefined> {
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`berth:sandbox-key:${projectId}:${key}`}, 0))`.execute(trx);
-  return await trx
+/** Key of `getOrCreate` and its project. */
+interface SandboxKey {
+  projectId: string;
+  key: string;
+}
+
+/** The sandbox of the key; undefined without one that is not being destroyed. */
+export async function findSandboxOfKey(db: Database, { projectId, key }: SandboxKey): Promise<SandboxRow | undefined> {
+  return await db
     .selectFrom('sandbox')
     .selectAll()
     .where('project_id', '=', projectId)
     .where('key', '=', key)
     .where('status', 'not in', ['destroying', 'deleted'])
-    .forUpdate()
     .executeTakeFirst();
+}
+
+/** Makes other creates of the key wait until the transaction ends. */
+export async function lockSandboxKey(trx: DatabaseTransaction, { projectId, key }: SandboxKey): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`berth:sandbox-key:${projectId}:${key}`}, 0))`.execute(trx);
 }
 
 /** Takes the key of a sandbox, for its successor. Needs the row lock. */

@@ -84,6 +84,11 @@ for (const [query, expected] of [
   ['?q=_', 'b'],
   ['?q=%25', 'c'],
   ['?q=%5C', ''],
+  ['?name=Web%20one', 'a'],
+  ['?name=web%20one', ''],
+  ['?name=Web', ''],
+  ['?createdBy=usr_aaaaaaaaaaaaaaaaaaaaaaaa', ''],
+  ['?createdBy=%00', ''],
   ['?metadata[plan]=pro', 'ba'],
   ['?metadata[plan]=pro&metadata[trial]=true', 'b'],
   ['?metadata%5Bseats%5D=3', 'ba'],
@@ -105,6 +110,20 @@ test('a project filters the list; one of another org matches nothing', async () 
   assert.equal(await listed(`?projectId=${PROJECTS.second}`), 'dc');
   assert.equal(await listed(`?projectId=${other.projectId}`), '');
   assert.equal(await listed('?projectId=%00'), '');
+});
+
+test('the creator filters the list, and is shown', async () => {
+  const { userId } = await api.makeSession({ role: 'member' });
+  const { id } = await api.makeSandbox('ready', { created_by: userId, name: 'of a member' });
+  try {
+    const { body } = await get(`?createdBy=${userId}`);
+    assert.deepEqual(
+      body.sandboxes.map((one: { id: string; createdBy: string }) => [one.id, one.createdBy]),
+      [[id, userId]],
+    );
+  } finally {
+    await api.db.deleteFrom('sandbox').where('id', '=', id).execute();
+  }
 });
 
 test('the start of an id finds its sandbox', async () => {

@@ -1960,6 +1960,10 @@ export type Sandbox = {
      * Minutes without use until it sleeps by itself; 0: never; null: the project's.
      */
     idleMinutes: number | null;
+    /**
+     * Id of the user who created it; for an API key, the key's creator. null: the user was deleted.
+     */
+    createdBy: string | null;
     createdAt: string;
     updatedAt: string;
     deletedAt: string | null;
@@ -4561,6 +4565,14 @@ export type ListSandboxesData = {
          */
         projectId?: string;
         /**
+         * Returns only sandboxes of exactly this name.
+         */
+        name?: string;
+        /**
+         * Returns only sandboxes that this user created; for an API key, the key's creator.
+         */
+        createdBy?: string;
+        /**
          * Returns only sandboxes whose name contains this text, in any case, or whose id begins with it.
          */
         q?: string;
@@ -4657,6 +4669,14 @@ export type CountSandboxesData = {
          * Returns only sandboxes of this project.
          */
         projectId?: string;
+        /**
+         * Returns only sandboxes of exactly this name.
+         */
+        name?: string;
+        /**
+         * Returns only sandboxes that this user created; for an API key, the key's creator.
+         */
+        createdBy?: string;
         /**
          * Returns only sandboxes whose name contains this text, in any case, or whose id begins with it.
          */
