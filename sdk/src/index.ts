@@ -91,6 +91,7 @@ export {
 } from './sandbox.ts';
 export {
   Sandboxes,
+  type AllOptions,
   type CreateOptions,
   type KeyedSandboxSpec,
   type ListOptions,

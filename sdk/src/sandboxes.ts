@@ -5,6 +5,7 @@ import type {
   CountSandboxesResult,
   CreateSandboxData,
   ListSandboxesData,
+  ListSandboxesResult,
 } from './generated/raw/index.ts';
 import type { OrgCallOptions } from './projects.ts';
 import { Sandbox, TRANSITION_TIMEOUT_MS, type TransitionOptions } from './sandbox.ts';
@@ -39,8 +40,15 @@ export interface CreateOptions extends TransitionOptions {
 export type SandboxFilter = NonNullable<CountSandboxesData['query']>;
 
 /** Filters and order of a list. Default: all, newest first. */
-export type ListOptions = CallOptions &
-  Omit<NonNullable<ListSandboxesData['query']>, 'limit' | 'after'> & { orgId?: string };
+export type ListOptions = Omit<PageOptions, 'limit' | 'after'>;
+type PageOptions = CallOptions & NonNullable<ListSandboxesData['query']> & { orgId?: string };
+
+/** Filters and order of {@link Sandboxes.all}. An order that changes meanwhile would skip some. */
+export type AllOptions = Omit<ListOptions, 'sort'> & {
+  sort?: 'createdAt' | '-createdAt';
+  /** Sandboxes per request, at most 1000; default 100. */
+  pageSize?: number;
+};
 
 export type SandboxCounts = CountSandboxesResult;
 
@@ -157,14 +165,20 @@ export class Sandboxes {
   }
 
   /** Lists sandboxes without deleted ones. */
-  async list({ orgId, signal, timeoutMs, ...query }: ListOptions = {}): Promise<Sandbox[]> {
-    const { raw, with: set } = this.#calls;
-    const { sandboxes } = await raw.listSandboxes({
-      path: { orgId: await this.#calls.orgId(orgId) },
-      query,
-      ...set({ signal, timeoutMs }),
-    });
-    return sandboxes.map((data) => new Sandbox(this.#calls, data));
+  async list(options: ListOptions = {}): Promise<Sandbox[]> {
+    return (await this.#page(options)).sandboxes.map((data) => new Sandbox(this.#calls, data));
+  }
+
+  /**
+   * Sandboxes as in {@link list}, each once, in pages: `for await (const sandbox of
+   * berth.sandboxes.all())`. Sandboxes created or deleted meanwhile may be missing.
+   */
+  async *all({ pageSize = 100, ...options }: AllOptions = {}): AsyncGenerator<Sandbox, void, undefined> {
+    for (let after: string | null | undefined; after !== null;) {
+      const page = await this.#page({ ...options, limit: pageSize, ...(after === undefined ? {} : { after }) });
+      for (const data of page.sandboxes) yield new Sandbox(this.#calls, data);
+      after = page.nextCursor ?? null;
+    }
   }
 
   /** Counts sandboxes by status, without deleted ones. */
@@ -188,5 +202,11 @@ export class Sandboxes {
   async get(sandboxId: string, options: CallOptions = {}): Promise<Sandbox> {
     const { raw, with: set } = this.#calls;
     return new Sandbox(this.#calls, (await raw.getSandbox({ path: { sandboxId }, ...set(options) })).sandbox);
+  }
+
+  async #page({ orgId, signal, timeoutMs, ...query }: PageOptions): Promise<ListSandboxesResult> {
+    const { raw, with: set } = this.#calls;
+    const path = { orgId: await this.#calls.orgId(orgId) };
+    return await raw.listSandboxes({ path, query, ...set({ signal, timeoutMs }) });
   }
 }

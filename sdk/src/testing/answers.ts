@@ -28,7 +28,7 @@ export const ANSWERS: Answers = {
       role: 'owner',
       joinedAt: state.org.createdAt,
     };
-    return paged('members', [owner], query, ({ userId }) => userId);
+    return paged('members', [owner], query, { idOf: ({ userId }) => userId });
   },
   listProjects: ({ query }, { state }) =>
     paged('projects', newestFirst([...state.projects.values()].filter((one) => one.deletedAt === null)), query),

@@ -15,16 +15,16 @@ import type { TestState } from './state.ts';
 export const SANDBOX_ANSWERS: Answers = {
   listSandboxes: ({ query }, { state, nowMs }) => {
     const { sort = '-createdAt', status } = query as SandboxQuery;
-    const shown = matching(state, query, nowMs).filter(
-      (one) => status === undefined || status.some((wanted) => wanted === one.status),
-    );
-    const newest = newestFirst(shown);
+    const newest = newestFirst(records(state, nowMs));
     if (sort.endsWith('lastActiveAt')) newest.sort((one, other) => other.lastActiveAt.localeCompare(one.lastActiveAt));
-    return paged('sandboxes', sort.startsWith('-') ? newest : newest.toReversed(), query);
+    const matches = matcher(query);
+    const shows = (one: Sandbox): boolean =>
+      matches(one) && (status === undefined || status.some((wanted) => wanted === one.status));
+    return paged('sandboxes', sort.startsWith('-') ? newest : newest.toReversed(), query, { shows });
   },
   countSandboxes: ({ query }, { state, nowMs }) => {
     const byStatus: Record<string, number> = {};
-    const found = matching(state, query, nowMs);
+    const found = records(state, nowMs).filter(matcher(query));
     for (const { status } of found) byStatus[status] = (byStatus[status] ?? 0) + 1;
     return { total: found.length, byStatus };
   },
@@ -234,22 +234,23 @@ export function awakeSandbox(action: SandboxAction, params: TestCall['params'], 
 
 type SandboxQuery = NonNullable<ListSandboxesData['query']>;
 
-/** Undeleted sandboxes that match the filter, apart from their status. */
-function matching(state: TestState, query: TestCall['query'], nowMs: number): Sandbox[] {
-  const { endUserId, projectId, name, createdBy, q, metadata = {} } = query as SandboxQuery;
+/** Current records, including those of deleted sandboxes. */
+function records(state: TestState, nowMs: number): Sandbox[] {
   for (const one of state.sandboxes.values()) one.catchUp(nowMs);
-  return [...state.sandboxes.values()]
-    .map(({ record }) => record)
-    .filter(
-      (one) =>
-        one.status !== 'deleted' &&
-        (endUserId === undefined || one.endUserId === endUserId) &&
-        (projectId === undefined || one.projectId === projectId) &&
-        (name === undefined || one.name === name) &&
-        (createdBy === undefined || one.createdBy === createdBy) &&
-        (q === undefined || one.id.startsWith(q) || one.name.toLowerCase().includes(q.toLowerCase())) &&
-        Object.entries(metadata).every(([key, value]) => String(one.metadata[key]) === String(value)),
-    );
+  return [...state.sandboxes.values()].map(({ record }) => record);
+}
+
+/** Accepts undeleted sandboxes that match the filter, of any status. */
+function matcher(query: TestCall['query']): (one: Sandbox) => boolean {
+  const { endUserId, projectId, name, createdBy, q, metadata = {} } = query as SandboxQuery;
+  return (one) =>
+    one.status !== 'deleted' &&
+    (endUserId === undefined || one.endUserId === endUserId) &&
+    (projectId === undefined || one.projectId === projectId) &&
+    (name === undefined || one.name === name) &&
+    (createdBy === undefined || one.createdBy === createdBy) &&
+    (q === undefined || one.id.startsWith(q) || one.name.toLowerCase().includes(q.toLowerCase())) &&
+    Object.entries(metadata).every(([key, value]) => String(one.metadata[key]) === String(value));
 }
 
 function changed<T>(kind: string, { params }: TestCall, about: RequestContext, change: (files: TestFiles) => T): T {
