@@ -138,10 +138,15 @@ for (const [which, nodeOf] of [
       });
     };
     const { BERTH_URL = '', BERTH_API_KEY = '' } = api.environment;
-    const { code, stdout, stderr } = await berthWith(nodeOf(), programs.prefix, ['tunnel', 'sbx_abc'], {
-      BERTH_URL,
-      BERTH_API_KEY,
-    });
+    const { code, stdout, stderr } = await berthWith(
+      nodeOf(),
+      programs.prefix,
+      ['tunnel', 'sbx_abcabcabcabcabcabcabcabc'],
+      {
+        BERTH_URL,
+        BERTH_API_KEY,
+      },
+    );
     assert.deepEqual([code, stdout, stderr], [0, 'from the port', '']);
   });
 

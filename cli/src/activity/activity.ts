@@ -4,6 +4,7 @@ import { BerthError, type ActivityEntry, type ActivityPage, type ActivityQuery, 
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 import type { Column } from '../output/table.ts';
 import { instant } from '../output/time.ts';
 import { repeat } from '../interaction/repeat.ts';
@@ -47,7 +48,7 @@ export async function showActivity(context: CliContext, { options }: Input<Activ
   }
   const filter = {
     ...(options.kind === undefined ? {} : { kind: options.kind as ActivityQuery['kind'] & string }),
-    ...(options.sandbox === undefined ? {} : { sandboxId: options.sandbox }),
+    ...(options.sandbox === undefined ? {} : { sandboxId: await findSandbox(context, options.sandbox) }),
     ...(options.project === undefined ? {} : { projectId: options.project }),
   };
   const read: Read = async (count, after) => {

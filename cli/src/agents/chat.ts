@@ -8,7 +8,7 @@ import { MessageLine } from '../interaction/message-line.ts';
 import { CliFailure, EXIT, EXIT_BY_SIGNAL, UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 import { reportOf } from '../output/report.ts';
-import { sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 import type { Input } from '../program/command-spec.ts';
 import { followTurn } from './follow.ts';
 import { isOfUnknownFate, resendRemedy } from './send.ts';
@@ -28,9 +28,9 @@ export async function chat(
       remedy: 'berth agent send SESSION --wait sends a message and prints the replies',
     });
   }
-  const { berth, session } = typed.startsWith('sbx_')
-    ? await sessionIn(context, sandboxId(typed), options.new === true)
-    : await openSession(context, typed);
+  const { berth, session } = typed.startsWith('ags_')
+    ? await openSession(context, typed)
+    : await sessionIn(context, await findSandbox(context, typed), options.new === true);
   if (session.data.communication.status === 'gone') {
     const { reason, remedy } = unavailable(session.data);
     throw new CliFailure(`cannot talk to the agent: ${reason}`, { remedy });

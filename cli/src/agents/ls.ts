@@ -5,7 +5,8 @@ import { UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 import type { Column } from '../output/table.ts';
 import { since } from '../output/time.ts';
-import { checkResourceId, sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
+import { checkResourceId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';
 import { approvalLines } from './approval-text.ts';
 import { openSession } from './session.ts';
@@ -51,7 +52,7 @@ export async function listSessions(context: CliContext, { options }: Input<ListI
   const filter = {
     ...(org === undefined ? {} : { orgId: checkResourceId('org', org) }),
     ...(project === undefined ? {} : { projectId: checkResourceId('project', project) }),
-    ...(sandbox === undefined ? {} : { sandboxId: sandboxId(sandbox) }),
+    ...(sandbox === undefined ? {} : { sandboxId: await findSandbox(context, sandbox) }),
     ...(needsYou === true ? { needsYou: 'true' as const } : {}),
     ...(limit === undefined ? {} : { limit }),
   };

@@ -6,7 +6,7 @@ import { quoted } from '../commands/command-text.ts';
 import type { CliContext } from '../program/context.ts';
 import { CliFailure, EXIT, UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
-import { sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 import type { Input } from '../program/command-spec.ts';
 
 /** Sign-ins that need no browser in the sandbox: each prints a URL, to be opened anywhere. */
@@ -19,12 +19,12 @@ const NOT_INSTALLED = 127;
 
 export async function signIn(context: CliContext, { args: [typed] }: Input): Promise<number> {
   const { connect, out, signal, stdin, stdout } = context;
-  const id = sandboxId(typed);
   if (!stdin.isTTY || !stdout.isTTY) {
     throw new UsageError('a sign-in requires a terminal for stdin and stdout', {
       remedy: 'to store a model key without a terminal: berth project agent-credentials set AGENT < FILE',
     });
   }
+  const id = await findSandbox(context, typed);
   const connection = await connect();
   const { data } = await connection.berth.sandboxes.get(id, { signal });
   const own = SIGN_INS[data.agent];

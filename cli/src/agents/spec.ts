@@ -2,10 +2,10 @@
 import { AGENT_SESSIONS_PAGE, AGENT_TEXT_CHARACTERS } from '@berth/sdk/limits';
 import { wholeNumber } from '../program/option-values.ts';
 import type { CommandSpec, GroupSpec } from '../program/command-spec.ts';
+import { SANDBOX } from '../program/sandbox-argument.ts';
 
 const SBX = 'sbx_uodiunxlni4uyqmllemsqh4l';
 const AGS = 'ags_4hgk2f6z5uq3vw7xjn2mtdra';
-const SANDBOX = { name: '<sandbox>', about: 'sandbox id' };
 const SESSION = { name: '<session>', about: 'agent session id' };
 const MOST_REPLIES = 1_000_000;
 const ENDS =
@@ -141,7 +141,7 @@ const chat: CommandSpec = {
     'Replies of turns that others start are not shown while it waits for a message: berth agent log prints them. ' +
     'A turn continues when you leave. A message is sent with a key, so that it runs at most once, ' +
     'also if the connection breaks.',
-  arguments: [{ name: '<session-or-sandbox>', about: 'agent session id or sandbox id' }],
+  arguments: [{ name: '<session-or-sandbox>', about: 'agent session id, or a sandbox' }],
   options: [{ flags: '--new', about: 'start a session in the sandbox' }],
   examples: [`berth agent chat ${SBX}`, `berth agent chat ${AGS}`],
   json: false,

@@ -3,13 +3,14 @@ import type { AgentSession } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { runEach } from '../program/each.ts';
 import { plainText } from '../output/plain-text.ts';
-import { agentSessionId, sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
+import { agentSessionId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';
 import { openSession, requireOperation } from './session.ts';
 
 export async function startSession(context: CliContext, { args: [typed] }: Input): Promise<void> {
   const { connect, out } = context;
-  const id = sandboxId(typed);
+  const id = await findSandbox(context, typed);
   const session = await startIn(context, (await connect()).berth.agents.start(id, { signal: context.signal }), id);
   if (out.json) {
     out.object(session.data);

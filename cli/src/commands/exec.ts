@@ -6,8 +6,9 @@ import { attachCommand, checkAttachment } from './attached-command.ts';
 import { commandText, quoted } from './command-text.ts';
 import type { CliContext } from '../program/context.ts';
 import { EXIT, UsageError } from '../output/failure.ts';
+import { plainText } from '../output/plain-text.ts';
 import { startProcess } from '../processes/start.ts';
-import { sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 import type { Input } from '../program/command-spec.ts';
 
 export interface ExecOptions {
@@ -30,12 +31,13 @@ const BEYOND_COMMAND_MS = 90_000;
 
 export async function exec(
   context: CliContext,
-  { args: [typed, ...words], options: all }: Input<ExecOptions>,
+  { args: [typed = '', ...words], options: all }: Input<ExecOptions>,
 ): Promise<number> {
-  const id = sandboxId(typed);
-  const given = commandWords(words, id);
+  const shown = quoted(plainText(typed));
+  const given = commandWords(words, shown);
   const { interactive, tty, detach, name, keepAwake, ...options } = all;
   if (detach === true) {
+    const id = await findSandbox(context, typed);
     await startProcess(context, { sandboxId: id, words: given }, all);
     return EXIT.ok;
   }
@@ -44,26 +46,28 @@ export async function exec(
   const { min, max } = EXEC_LIMITS.timeoutSeconds;
   if (options.timeoutSeconds !== undefined && options.timeoutSeconds > max) {
     throw new UsageError(`--timeout-seconds must be a whole number from ${min} to ${max} without -d`, {
-      remedy: `berth exec -d --timeout-seconds ${options.timeoutSeconds} ${id} -- COMMAND starts a process`,
+      remedy: `berth exec -d --timeout-seconds ${options.timeoutSeconds} ${shown} -- COMMAND starts a process`,
     });
   }
   const command = commandText(given);
   const attachment = { interactive: interactive === true, tty: tty === true };
-  if (!attachment.interactive && !attachment.tty) return await runForResult(context, id, command, options);
+  if (!attachment.interactive && !attachment.tty)
+    return await runForResult(context, await findSandbox(context, typed), command, options);
   if (context.out.json) throw new UsageError('--json cannot be combined with -i or -t');
   if (options.timeoutSeconds !== undefined) {
     throw new UsageError('--timeout-seconds cannot be combined with -i or -t: a streamed command has no timeout', {
       remedy:
         `set a timeout in the sandbox: berth exec ${flagsOf(attachment)} ` +
-        `${id} -- timeout ${options.timeoutSeconds} COMMAND`,
+        `${shown} -- timeout ${options.timeoutSeconds} COMMAND`,
     });
   }
   if (options.user !== undefined) {
     throw new UsageError('--user cannot be combined with -i or -t', {
-      remedy: `berth exec ${flagsOf(attachment)} ${id} -- sudo -u ${quoted(options.user)} COMMAND`,
+      remedy: `berth exec ${flagsOf(attachment)} ${shown} -- sudo -u ${quoted(options.user)} COMMAND`,
     });
   }
   checkAttachment(context, attachment);
+  const id = await findSandbox(context, typed);
   return await attachCommand(context, { sandboxId: id, command: preparation(options) + command }, attachment);
 }
 
@@ -77,20 +81,20 @@ function preparation({ cwd, env = {} }: ExecOptions): string {
   return `${cwd === undefined ? '' : `cd -- ${quoted(cwd)} || exit; `}${variables.join('')}`;
 }
 
-function commandWords(words: readonly string[], id: string): readonly string[] {
+function commandWords(words: readonly string[], sandbox: string): readonly string[] {
   const [first, ...rest] = words;
   if (first === '--' ? rest.length === 0 : first === undefined)
-    throw new UsageError(`missing command; example: berth exec ${id} -- ls -l`);
+    throw new UsageError(`missing command; example: berth exec ${sandbox} -- ls -l`);
   if (first === '--') return rest;
   if (first?.startsWith('-') === true) {
-    throw new UsageError(`'${first}' must come before the sandbox id: words after it are the command`, {
-      remedy: `berth exec ${misplacedOptions(words).join(' ')} ${id} -- COMMAND`,
+    throw new UsageError(`'${first}' must come before the sandbox: words after it are the command`, {
+      remedy: `berth exec ${misplacedOptions(words).join(' ')} ${sandbox} -- COMMAND`,
     });
   }
   return words;
 }
 
-/** Options typed after the sandbox id, with their values. */
+/** Options typed after the sandbox, with their values. */
 function misplacedOptions(words: readonly string[]): readonly string[] {
   const separator = words.indexOf('--');
   if (separator !== -1) return words.slice(0, separator).map((word) => quoted(word));

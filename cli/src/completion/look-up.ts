@@ -11,9 +11,9 @@ const SAFE_VALUE = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 
 type Source = 'sandbox' | 'process' | 'session' | 'conversation' | 'org' | 'project' | 'profile';
 
-/** @param sandboxId of processes */
-export async function lookUp(what: Source, source: ConnectionSource, sandboxId = ''): Promise<Suggestion[]> {
-  const found = what === 'profile' ? await profiles(source) : await ofAccount(what, source, sandboxId);
+/** @param typedSandbox of processes */
+export async function lookUp(what: Source, source: ConnectionSource, typedSandbox = ''): Promise<Suggestion[]> {
+  const found = what === 'profile' ? await profiles(source) : await ofAccount(what, source, typedSandbox);
   return found.filter(({ value }) => SAFE_VALUE.test(value));
 }
 
@@ -29,14 +29,18 @@ async function profiles({ environment }: ConnectionSource): Promise<Suggestion[]
 async function ofAccount(
   what: Exclude<Source, 'profile'>,
   source: ConnectionSource,
-  sandboxId: string,
+  typedSandbox: string,
 ): Promise<Suggestion[]> {
   const { connect } = await import('../service/connection.ts');
-  const { berth, orgId } = await connect(source);
+  const connection = await connect(source);
+  const { berth, orgId } = connection;
   const signal = AbortSignal.timeout(DEADLINE_MS);
   if (what === 'org') return (await berth.orgs({ signal })).map(({ id, name }) => ({ value: id, about: name ?? '' }));
   if (what === 'process') {
-    const { processes } = await berth.raw.listProcesses({ path: { sandboxId }, signal });
+    const { findSandbox } = await import('../service/find-sandbox.ts');
+    const place = { connect: () => Promise.resolve(connection), flags: source.flags, signal };
+    const id = await findSandbox(place, typedSandbox);
+    const { processes } = await berth.raw.listProcesses({ path: { sandboxId: id }, signal });
     return processes.map((process) => ({
       value: process.id,
       about: `${process.name ?? process.command} (${statusText(process)})`,
@@ -55,9 +59,11 @@ async function ofAccount(
     return projects.map(({ id, name }) => ({ value: id, about: name ?? '' }));
   }
   const { sandboxes } = await berth.raw.listSandboxes({ path, signal });
-  const found = sandboxes.map(({ id, name, status }) => ({
-    value: id,
-    about: name === null ? status : `${name} (${status})`,
-  }));
-  return [...sessions, ...found];
+  const ids = sandboxes.map(({ id, name, status }) => ({ value: id, about: `${name} (${status})` }));
+  const counts = new Map<string, number>();
+  for (const { name } of sandboxes) counts.set(name, (counts.get(name) ?? 0) + 1);
+  const names = sandboxes
+    .filter(({ name }) => counts.get(name) === 1)
+    .map(({ id, name, status }) => ({ value: name, about: `${id} (${status})` }));
+  return [...sessions, ...names, ...ids];
 }

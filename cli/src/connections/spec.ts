@@ -1,8 +1,7 @@
 // `berth shell`, `ssh`, `tunnel` and `known-host`.
 import { port } from '../program/option-values.ts';
 import type { CommandSpec } from '../program/command-spec.ts';
-
-const SANDBOX = { name: '<sandbox>', about: 'sandbox id' };
+import { SANDBOX } from '../program/sandbox-argument.ts';
 
 const shell: CommandSpec = {
   name: 'shell',
@@ -18,7 +17,7 @@ const ssh: CommandSpec = {
   name: 'ssh',
   summary: 'connect by ssh to a sandbox created with --ssh-key',
   details:
-    'Arguments after the sandbox id are passed to ssh. ' +
+    'Arguments after the sandbox are passed to ssh. ' +
     'The ssh agent is forwarded only if the first of them is -A, whatever the ssh configuration says. ' +
     "Exits with ssh's exit code: that of the remote command, or 255 if the connection fails.",
   arguments: [SANDBOX, { name: '[arguments...]', about: 'ssh options (-i, -L, -R, -N, ...), then a command' }],

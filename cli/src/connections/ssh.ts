@@ -7,13 +7,13 @@ import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { CliContext } from '../program/context.ts';
 import { CliFailure } from '../output/failure.ts';
-import { sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 import type { Input } from '../program/command-spec.ts';
 import { knownHostsLine } from './known-host.ts';
 
 /** Resolves with the exit code of ssh: that of the remote command, or 255. */
 export async function ssh(context: CliContext, { args: [typed, ...args] }: Input): Promise<number> {
-  const id = sandboxId(typed);
+  const id = await findSandbox(context, typed);
   const { berth } = await context.connect();
   const { ssh: access } = await berth.raw.getSshAccess({ path: { sandboxId: id }, signal: context.signal });
   if (access.authorizedKeyFingerprint === null) {

@@ -4,15 +4,13 @@ import type { SandboxTunnel } from '@berth/sdk';
 import { SSH_PORT } from '@berth/sdk/limits';
 import { streamsOf, writeAll } from './streams.ts';
 import type { CliContext } from '../program/context.ts';
-import { sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 import type { Input } from '../program/command-spec.ts';
 
 /** Resolves when both directions have ended. Writes only tunnel data to stdout. */
-export async function tunnel(
-  { connect, signal, stdin, stdout }: CliContext,
-  { args: [typed], options }: Input<{ port?: number }>,
-): Promise<void> {
-  const id = sandboxId(typed);
+export async function tunnel(context: CliContext, { args: [typed], options }: Input<{ port?: number }>): Promise<void> {
+  const { connect, signal, stdin, stdout } = context;
+  const id = await findSandbox(context, typed);
   const opened = await streamsOf(await connect(), id).tunnel(options.port ?? SSH_PORT, { signal });
   await join(opened, stdin, stdout);
 }

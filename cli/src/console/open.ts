@@ -4,6 +4,7 @@ import { CliFailure, UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 import type { CliContext } from '../program/context.ts';
 import type { Input } from '../program/command-spec.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 import { checkResourceId } from '../service/resource-id.ts';
 
 const PAGES = {
@@ -20,9 +21,10 @@ const FOLDERS: Readonly<Record<Kind, string>> = {
 };
 
 export async function openConsole(
-  { connect, environment, out, signal }: CliContext,
+  context: CliContext,
   { args: [typed], options: { page } }: Input<{ page?: string }>,
 ): Promise<void> {
+  const { connect, environment, out, signal } = context;
   const kind = kindOf(typed);
   const pages: readonly string[] = PAGES[kind];
   if (page !== undefined && !pages.includes(page)) {
@@ -30,11 +32,16 @@ export async function openConsole(
     throw new UsageError(`--page ${page} is no page of the ${kind}; ${allowed}`);
   }
   const { berth, orgId } = await connect();
+  const id =
+    typed === undefined
+      ? await orgId()
+      : kind === 'sandbox'
+        ? await findSandbox(context, typed)
+        : checkResourceId(kind, typed);
   const { publicUrl, features } = await berth.raw.getService({ signal });
   if (!features.console)
     throw new CliFailure('the service has no web console', { remedy: 'its operator serves it with berth up' });
 
-  const id = typed === undefined ? await orgId() : checkResourceId(kind, typed);
   // Named as the resource of the API.
   const part = page === 'billing' ? 'subscription' : page;
   const url = `${publicUrl}/console/${FOLDERS[kind]}/${id}${part === undefined ? '' : `/${part}`}`;
@@ -47,8 +54,8 @@ export async function openConsole(
 
 function kindOf(typed: string | undefined): Kind {
   if (typed === undefined || typed.startsWith('org_')) return 'org';
-  if (typed.startsWith('sbx_')) return 'sandbox';
   if (typed.startsWith('ags_')) return 'agent session';
+  if (typed.startsWith('sbx_') || !/^[a-z]{3}_/.test(typed)) return 'sandbox';
   throw new UsageError(`'${plainText(typed)}' is no id of a sandbox, agent session or org`, {
     remedy: 'they start with sbx_, ags_ or org_',
   });

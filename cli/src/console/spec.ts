@@ -6,7 +6,7 @@ export const openCommand: CommandSpec = {
   details:
     'Without an id, opens the pages of the org. The address has no credential: the browser signs in by itself. ' +
     'Opening a page does not wake a sandbox.',
-  arguments: [{ name: '[id]', about: 'sandbox, agent session or org (default: the current org)' }],
+  arguments: [{ name: '[id]', about: 'sandbox, or id of an agent session or org (default: the current org)' }],
   options: [
     {
       flags: '--page <page>',

@@ -17,7 +17,7 @@ import { Refused, unpack, type Unpacked } from './unpack.ts';
 import { CliFailure, EXIT } from '../output/failure.ts';
 import { bytes as bytesText } from '../output/amount.ts';
 import { plainText } from '../output/plain-text.ts';
-import { sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 import type { Input } from '../program/command-spec.ts';
 
 export interface CopyOptions {
@@ -58,13 +58,13 @@ class Copying {
 
   async upload(source: string, { sandbox, path }: PathThere, follow: boolean): Promise<void> {
     const { connect, signal } = this.#context;
-    const id = sandboxId(sandbox);
     // As in cp(1), a trailing slash follows a symlink.
     const through = follow || /\/\.?$/.test(source);
     const found = await here(source, () => (through ? stat(source) : lstat(source)));
     const kind = found.isDirectory() ? 'folder' : found.isSymbolicLink() ? 'link' : 'file';
     if (kind === 'file' && !found.isFile())
       throw new CliFailure(`${plainText(source)} is not a file, folder or symlink`);
+    const id = await findSandbox(this.#context, sandbox);
     const place = { path, name: nameOf(source), kind, mode: found.mode } as const;
     await this.#withProgress(`copying to ${id}`, async (passed) => {
       const remote = await startCommand(await connect(), { sandboxId: id, command: unpackingScript(place) }, signal);
@@ -98,8 +98,8 @@ class Copying {
 
   async download({ sandbox, path }: PathThere, to: string, follow: boolean): Promise<void> {
     const { connect, signal } = this.#context;
-    const id = sandboxId(sandbox);
     const place = await placeHere(to, nameOf(path));
+    const id = await findSandbox(this.#context, sandbox);
     await this.#withProgress(`copying from ${id}`, async (passed) => {
       const command = packingScript(path, { follow });
       const remote = await startCommand(await connect(), { sandboxId: id, command }, signal);

@@ -8,15 +8,14 @@ import { since } from '../output/time.ts';
 import type { Input } from '../program/command-spec.ts';
 import type { CliContext } from '../program/context.ts';
 import { runEach } from '../program/each.ts';
-import { sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 
 /** Resolves with 1 if entries are missing. */
-export async function listFolder(
-  { connect, out, signal }: CliContext,
-  { args: [typed, path = ''] }: Input,
-): Promise<number> {
+export async function listFolder(context: CliContext, { args: [typed, path = ''] }: Input): Promise<number> {
+  const { connect, out, signal } = context;
+  const sandboxId = await findSandbox(context, typed);
   const { berth } = await connect();
-  const listing = await berth.raw.listFiles({ path: { sandboxId: sandboxId(typed) }, query: { path }, signal });
+  const listing = await berth.raw.listFiles({ path: { sandboxId }, query: { path }, signal });
   if (out.json) {
     out.object(listing);
   } else {
@@ -44,12 +43,11 @@ function sizeOf({ kind, size }: FileEntry): string | null {
   return kind === 'file' && size !== undefined ? bytes(size) : null;
 }
 
-export async function writeContent(
-  { connect, out, signal }: CliContext,
-  { args: [typed, path = ''] }: Input,
-): Promise<void> {
+export async function writeContent(context: CliContext, { args: [typed, path = ''] }: Input): Promise<void> {
+  const { connect, out, signal } = context;
+  const id = await findSandbox(context, typed);
   const { berth } = await connect();
-  const sandbox = await berth.sandboxes.get(sandboxId(typed), { signal });
+  const sandbox = await berth.sandboxes.get(id, { signal });
   const { stream } = await sandbox.files.download(path, { signal });
   for await (const chunk of Readable.fromWeb(stream)) await out.bytes(chunk as Buffer);
 }
@@ -59,7 +57,7 @@ export async function removePaths(
   { args: [typed, ...paths], options: { recursive = false } }: Input<{ recursive?: boolean }>,
 ): Promise<number> {
   const { connect, out, signal } = context;
-  const path = { sandboxId: sandboxId(typed) };
+  const path = { sandboxId: await findSandbox(context, typed, { destructive: true }) };
   const { berth } = await connect();
   return await runEach(context, paths, {
     progressText: 'deleting',
@@ -70,11 +68,12 @@ export async function removePaths(
 }
 
 export async function movePath(
-  { connect, out, signal }: CliContext,
+  context: CliContext,
   { args: [typed, from = '', to = ''], options: { force = false } }: Input<{ force?: boolean }>,
 ): Promise<void> {
+  const { connect, out, signal } = context;
+  const path = { sandboxId: await findSandbox(context, typed, { destructive: force }) };
   const { berth } = await connect();
-  const path = { sandboxId: sandboxId(typed) };
   const moved = await berth.raw.moveFile({ path, body: { from, to, replace: force }, signal });
   if (out.json) out.object(moved);
   else out.line(`${plainText(moved.from)} is now ${plainText(moved.to)}`);
@@ -82,7 +81,7 @@ export async function movePath(
 
 export async function createFolders(context: CliContext, { args: [typed, ...paths] }: Input): Promise<number> {
   const { connect, out, signal } = context;
-  const path = { sandboxId: sandboxId(typed) };
+  const path = { sandboxId: await findSandbox(context, typed) };
   const { berth } = await connect();
   return await runEach(context, paths, {
     progressText: 'creating',

@@ -1,9 +1,11 @@
 import type { CommandSpec, GroupSpec } from '../program/command-spec.ts';
+import { SANDBOX } from '../program/sandbox-argument.ts';
 
 export const copyCommand: CommandSpec = {
   name: 'cp',
   summary: 'copy a file or folder to or from a sandbox',
-  details: `Exactly one path is SANDBOX:PATH; relative paths in a sandbox start at /code. Folders are copied
+  details: `Exactly one path is SANDBOX:PATH, with a name only before the first slash; ./ before a local path
+keeps its colon. Relative paths in a sandbox start at /code. Folders are copied
 recursively, into an existing folder or as a new one; FOLDER/. copies the contents of a folder.
 Permissions, times and symlinks are kept. A download appears at its target only when complete;
 symlinks that point outside the copied folder are skipped.
@@ -24,7 +26,6 @@ Exit code: 1 if any entry was not copied; each is reported.`,
 };
 
 const ID = 'sbx_uodiunxlni4uyqmllemsqh4l';
-const SANDBOX = { name: '<sandbox>', about: 'sandbox id' };
 
 const ls: CommandSpec = {
   name: 'ls',

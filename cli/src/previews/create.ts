@@ -4,7 +4,7 @@ import { UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 import { instantUntil } from '../output/time.ts';
 import { port } from '../program/option-values.ts';
-import { sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 import type { Input } from '../program/command-spec.ts';
 import type { Preview, PreviewSpec } from '@berth/sdk';
 
@@ -21,7 +21,6 @@ export async function createPreview(
   { args: [typed, typedPort], options }: Input<CreateInput>,
 ): Promise<void> {
   const { connect, out, signal } = context;
-  const id = sandboxId(typed);
   const { audience, expiresIn, embeddable, label, endUser } = options;
   const spec: PreviewSpec = {
     port: portOf(typedPort),
@@ -31,6 +30,7 @@ export async function createPreview(
     ...(label === undefined ? {} : { label }),
     ...(endUser === undefined ? {} : { endUserId: endUser }),
   };
+  const id = await findSandbox(context, typed);
   const { berth } = await connect();
   const sandbox = await berth.sandboxes.get(id, { signal });
   const preview = await sandbox.previews.create(spec, { signal });

@@ -1,12 +1,13 @@
 import type { Preview } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { since, until } from '../output/time.ts';
-import { sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 import type { Input } from '../program/command-spec.ts';
 import { inactiveText } from './inactive.ts';
 
-export async function listPreviews({ connect, out, signal }: CliContext, { args: [typed] }: Input): Promise<void> {
-  const id = sandboxId(typed);
+export async function listPreviews(context: CliContext, { args: [typed] }: Input): Promise<void> {
+  const { connect, out, signal } = context;
+  const id = await findSandbox(context, typed);
   const { berth } = await connect();
   const answer = await berth.raw.listPreviews({ path: { sandboxId: id }, signal });
   if (out.json) return out.object(answer);

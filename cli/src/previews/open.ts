@@ -4,7 +4,7 @@ import type { Connection } from '../service/connection.ts';
 import type { CliContext } from '../program/context.ts';
 import { CliFailure } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
-import { sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 import type { Input } from '../program/command-spec.ts';
 import type { Preview } from '@berth/sdk';
 import { portOf } from './create.ts';
@@ -13,8 +13,8 @@ import { linkId } from './rm.ts';
 
 export async function openPreview(context: CliContext, { args: [typed, what = ''] }: Input): Promise<void> {
   const { connect, environment, out, signal } = context;
-  const id = sandboxId(typed);
   const wanted = /^\d+$/.test(what) ? { port: portOf(what) } : { linkId: linkId(what) };
+  const id = await findSandbox(context, typed);
   const preview = await findLink(await connect(), id, wanted, signal);
   const { url } = preview;
   const inactive = inactiveText(preview);

@@ -2,13 +2,14 @@ import type { CliContext } from '../program/context.ts';
 import { runEach } from '../program/each.ts';
 import { UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
-import { isResourceId, sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
+import { isResourceId } from '../service/resource-id.ts';
 import type { Input } from '../program/command-spec.ts';
 
 export async function removePreviews(context: CliContext, { args: [typed, ...links] }: Input): Promise<number> {
   const { connect, out, signal } = context;
-  const id = sandboxId(typed);
   const ids = links.map(linkId);
+  const id = await findSandbox(context, typed, { destructive: true });
   const { berth } = await connect();
   return await runEach(context, ids, {
     progressText: 'revoking',

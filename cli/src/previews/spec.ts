@@ -1,10 +1,10 @@
 import { END_USER_ID_CHARACTERS, PREVIEW_LABEL_CHARACTERS, PREVIEW_SECONDS } from '@berth/sdk/limits';
 import { durationSeconds, textOf } from '../program/option-values.ts';
 import type { CommandSpec, GroupSpec } from '../program/command-spec.ts';
+import { SANDBOX } from '../program/sandbox-argument.ts';
 
 const ID = 'sbx_uodiunxlni4uyqmllemsqh4l';
 const LINK = 'prv_4hgk2f6z5uq3vw7xjn2mtdra';
-const SANDBOX = { name: '<sandbox>', about: 'sandbox id' };
 
 const create: CommandSpec = {
   name: 'create',

@@ -4,7 +4,7 @@ import { CliFailure, EXIT, EXIT_BY_SIGNAL } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 import type { CliContext } from '../program/context.ts';
 import type { Input } from '../program/command-spec.ts';
-import { sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 import { Detached } from './attachment.ts';
 import { attachPipes } from './attached-pipes.ts';
 import { attachTerminal } from './attached-terminal.ts';
@@ -24,7 +24,7 @@ export async function attach(
   { args: [typedSandbox, typed], options: { tail, stdin: interactive } }: Input<AttachInput>,
 ): Promise<number> {
   const { out, stdin, signal, stderr } = context;
-  const id = sandboxId(typedSandbox);
+  const id = await findSandbox(context, typedSandbox);
   const process = await findProcess(await processesOf(context, id), { sandboxId: id, typed, signal });
   const leaving = new AbortController();
   const leave = (reason: unknown): void => leaving.abort(reason);

@@ -4,7 +4,7 @@ import { UsageError } from '../output/failure.ts';
 import type { CliContext } from '../program/context.ts';
 import type { Input } from '../program/command-spec.ts';
 import { runEach } from '../program/each.ts';
-import { sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 import { findProcess, processesOf } from './find.ts';
 
 interface KillInput {
@@ -17,12 +17,12 @@ export async function killProcesses(
   { args: [typedSandbox, ...words], options: { signal: name, remove } }: Input<KillInput>,
 ): Promise<number> {
   const { out, signal } = context;
-  const id = sandboxId(typedSandbox);
   if (remove === true && name !== undefined) {
     throw new UsageError('--signal cannot be combined with --remove', {
       remedy: 'use --remove alone: it kills with SIGKILL, and removes',
     });
   }
+  const id = await findSandbox(context, typedSandbox, { destructive: true });
   const processes = await processesOf(context, id);
   return await runEach(context, words, {
     progressText: remove === true ? 'removing' : 'signaling',

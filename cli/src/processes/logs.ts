@@ -3,7 +3,7 @@ import type { BerthError, SandboxProcess } from '@berth/sdk';
 import { UsageError } from '../output/failure.ts';
 import type { CliContext } from '../program/context.ts';
 import type { Input } from '../program/command-spec.ts';
-import { sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 import { Interruptions } from './interruptions.ts';
 import { endText } from './view.ts';
 import { findProcess, processesOf } from './find.ts';
@@ -20,8 +20,8 @@ export async function showLogs(
   { args: [typedSandbox, typed], options: { follow, tail, since } }: Input<LogsInput>,
 ): Promise<void> {
   const { out, signal, stderr } = context;
-  const id = sandboxId(typedSandbox);
   if (tail !== undefined && since !== undefined) throw new UsageError('--tail cannot be combined with --since');
+  const id = await findSandbox(context, typedSandbox);
   const process = await findProcess(await processesOf(context, id), { sandboxId: id, typed, signal });
   checkCursor(process, since);
   const shown = new ShownOutput(context);

@@ -4,7 +4,7 @@ import type { CliContext } from '../program/context.ts';
 import type { Input } from '../program/command-spec.ts';
 import type { Column } from '../output/table.ts';
 import { since } from '../output/time.ts';
-import { sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 import { statusStyle, statusText } from './view.ts';
 import { processesOf } from './find.ts';
 
@@ -23,7 +23,7 @@ const COLUMNS: readonly Column<ProcessData>[] = [
 
 export async function listProcesses(context: CliContext, { args: [typed], options }: Input<ListInput>): Promise<void> {
   const { out, signal } = context;
-  const id = sandboxId(typed);
+  const id = await findSandbox(context, typed);
   const known = (await (await processesOf(context, id)).list({ signal })).map(({ data }) => data);
   const processes = options.all === true ? known : known.filter(({ status }) => status === 'running');
   if (out.json) return out.object({ processes });

@@ -4,13 +4,13 @@ import { InvalidArgumentError } from 'commander';
 import { wholeNumber } from '../program/option-values.ts';
 import { PROCESS_LIMITS } from '@berth/sdk/command-limits';
 import type { CommandSpec } from '../program/command-spec.ts';
+import { SANDBOX } from '../program/sandbox-argument.ts';
 
 /** Last bytes that `berth attach` shows: about a screen. */
 const ATTACH_TAIL_BYTES = 4_096;
 
 const ID = 'sbx_uodiunxlni4uyqmllemsqh4l';
 const PRC = 'prc_4hgk2f6z5uq3vw7xjn2mtdra';
-const SANDBOX = { name: '<sandbox>', about: 'sandbox id' };
 const PROCESS = { name: '<process>', about: 'process id, or its name' };
 const NAMES = 'A name must belong to exactly one running process, or to exactly one process at all.';
 const tail = wholeNumber(0, PROCESS_LIMITS.readBytes);

@@ -2,7 +2,7 @@
 // nothing that only actions need: `berth --help` loads all of them.
 import type { CliContext } from './context.ts';
 
-interface ArgumentSpec {
+export interface ArgumentSpec {
   /** `<sandbox>` is required, `[name]` optional, `[words...]` variadic. */
   name: string;
   about: string;

@@ -5,7 +5,7 @@ import type { api } from '@berth/sdk';
 import { EGRESS_LIMITS } from '@berth/sdk/limits';
 import type { CliContext } from '../program/context.ts';
 import type { Input } from '../program/command-spec.ts';
-import { sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 
 export const EGRESS_ABOUT =
   'open, none, or allowed names, ranges and ports: github.com,*.npmjs.org,198.51.100.0/24,:443';
@@ -34,9 +34,10 @@ export function egressText({ mode, names, ranges, ports }: api.Egress): string {
   return mode === 'allow' ? [...names, ...ranges, ...ports.map((port) => `:${port}`)].join(',') : mode;
 }
 
-export async function setEgress({ connect, out, signal }: CliContext, { args: [typed, policy] }: Input): Promise<void> {
-  const id = sandboxId(typed);
+export async function setEgress(context: CliContext, { args: [typed, policy] }: Input): Promise<void> {
+  const { connect, out, signal } = context;
   const body = parseEgress(policy ?? '');
+  const id = await findSandbox(context, typed);
   const { berth } = await connect();
   const answer = await berth.raw.setEgress({ path: { sandboxId: id }, body, signal });
   if (out.json) return out.object(answer);

@@ -4,6 +4,7 @@ import { EXEC_LIMITS } from '@berth/sdk/limits';
 import { InvalidArgumentError } from 'commander';
 import { textOf, variable, wholeNumber } from '../program/option-values.ts';
 import type { CommandSpec, OptionSpec } from '../program/command-spec.ts';
+import { SANDBOX } from '../program/sandbox-argument.ts';
 import { sandboxOptions } from './options.ts';
 
 const ATTACH: readonly OptionSpec[] = [
@@ -39,10 +40,7 @@ connects to them, and berth kill ends them. With -i, input is written later; wit
 
 Exit code: that of the command; 128 + n if signal n killed it; 124 after a timeout; 125 if Berth
 failed.`,
-  arguments: [
-    { name: '<sandbox>', about: 'sandbox id' },
-    { name: '<command...>', about: 'command, preferably after --' },
-  ],
+  arguments: [SANDBOX, { name: '<command...>', about: 'command, preferably after --' }],
   options: [
     ...ATTACH,
     { flags: '-d, --detach', about: 'start the command, and print the id of its process' },

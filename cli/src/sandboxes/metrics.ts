@@ -8,7 +8,7 @@ import { fieldLines, type Field } from '../output/fields.ts';
 import { Screen } from '../output/screen.ts';
 import { duration, instant } from '../output/time.ts';
 import { repeat } from '../interaction/repeat.ts';
-import { sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 import { sizeText } from './view.ts';
 import type { Input } from '../program/command-spec.ts';
 
@@ -28,12 +28,12 @@ export async function sandboxMetrics(
   { args: [typed], options }: Input<MetricsInput>,
 ): Promise<number | void> {
   const { connect, out, signal } = context;
-  const id = sandboxId(typed);
   const modes = [options.watch && '--watch', options.history && '--history', options.sample && '--sample'];
   const [mode, other] = modes.filter((name) => typeof name === 'string');
   if (other !== undefined) throw new UsageError(`${mode} cannot be combined with ${other}`);
   if (options.watch !== true && (options.interval !== undefined || options.count !== undefined))
     throw new UsageError('--interval and --count require --watch');
+  const id = await findSandbox(context, typed);
 
   if (options.watch === true) return await watch(context, id, options);
   const { berth } = await connect();

@@ -1,10 +1,11 @@
 import type { CliContext } from '../program/context.ts';
 import { instantUntil } from '../output/time.ts';
-import { sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 import type { Input } from '../program/command-spec.ts';
 
-export async function renewSandbox({ connect, out, signal }: CliContext, { args: [typed] }: Input): Promise<void> {
-  const id = sandboxId(typed);
+export async function renewSandbox(context: CliContext, { args: [typed] }: Input): Promise<void> {
+  const { connect, out, signal } = context;
+  const id = await findSandbox(context, typed);
   const { berth } = await connect();
   const answer = await berth.raw.renewSandbox({ path: { sandboxId: id }, signal });
   const { expiresAt } = answer.sandbox;

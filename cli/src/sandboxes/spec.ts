@@ -9,13 +9,12 @@ import {
 } from '@berth/sdk/limits';
 import { durationSeconds, each, keyValue, textOf, wholeNumber, wholeNumberOrNone } from '../program/option-values.ts';
 import type { CommandSpec, GroupSpec, OptionSpec } from '../program/command-spec.ts';
+import { SANDBOX, SANDBOXES } from '../program/sandbox-argument.ts';
 import { EGRESS_ABOUT } from './egress.ts';
 import { execCommand } from './exec-spec.ts';
 import { sandboxOptions } from './options.ts';
 
 const ID = 'sbx_uodiunxlni4uyqmllemsqh4l';
-const SANDBOX = { name: '<sandbox>', about: 'sandbox id' };
-const SANDBOXES = { name: '<sandboxes...>', about: 'sandbox ids' };
 const NO_WAIT: OptionSpec = { flags: '--no-wait', about: 'do not wait for completion' };
 const SEVERAL =
   'Tries every sandbox and reports each failure; the exit code is 1 if any failed. ' +

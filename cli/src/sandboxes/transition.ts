@@ -2,31 +2,74 @@
 import type { Sandbox, TransitionOptions } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { runEach } from '../program/each.ts';
-import { sandboxId } from '../service/resource-id.ts';
+import { findSandbox, NoSandbox } from '../service/find-sandbox.ts';
 import { sandboxLine } from './view.ts';
 import type { Action, Input } from '../program/command-spec.ts';
 
 type WaitInput = { wait: boolean };
 
-export const sleepSandboxes = transition('going to sleep', async (sandbox, options) => await sandbox.sleep(options));
+interface Verb {
+  progressText: string;
+  /** It can lose data. */
+  destructive: boolean;
+  act: (sandbox: Sandbox, options: TransitionOptions) => Promise<Sandbox>;
+}
 
-export const wakeSandboxes = transition('waking', async (sandbox, options) => await sandbox.wake(options));
+/** Destroys an ephemeral sandbox. */
+export const sleepSandboxes = transition({
+  progressText: 'going to sleep',
+  destructive: true,
+  act: async (sandbox, options) => await sandbox.sleep(options),
+});
 
-/** No confirmation: the user named the ids. */
-export const removeSandboxes = transition('deleting', async (sandbox, options) => await sandbox.destroy(options));
+export const wakeSandboxes = transition({
+  progressText: 'waking',
+  destructive: false,
+  act: async (sandbox, options) => await sandbox.wake(options),
+});
 
-function transition(
-  progressText: string,
-  verb: (sandbox: Sandbox, options: TransitionOptions) => Promise<Sandbox>,
-): Action<WaitInput> {
+/** No confirmation: the user named the sandboxes. */
+export const removeSandboxes = transition({
+  progressText: 'deleting',
+  destructive: true,
+  act: async (sandbox, options) => await sandbox.destroy(options),
+});
+
+function transition(verb: Verb): Action<WaitInput> {
   return async (context: CliContext, { args, options: { wait } }: Input<WaitInput>) => {
     const { connect, out, signal } = context;
-    const ids = args.map(sandboxId);
+    const { ids, missing } = await findAll(context, args, verb);
     const { berth } = await connect();
     return await runEach(context, ids, {
-      progressText,
-      work: async (id) => (await verb(await berth.sandboxes.get(id, { signal }), { wait, signal })).data,
+      progressText: verb.progressText,
+      work: async (id) => {
+        if (missing.has(id)) throw missing.get(id);
+        return (await verb.act(await berth.sandboxes.get(id, { signal }), { wait, signal })).data;
+      },
       show: (data) => (out.json ? out.object({ sandbox: data }) : out.line(sandboxLine(data))),
     });
   };
+}
+
+/**
+ * Ids in the order of the words; a word without a sandbox stays, with its failure. Throws for an
+ * ambiguous word, before anything is done.
+ */
+async function findAll(
+  context: CliContext,
+  words: readonly string[],
+  { destructive }: Verb,
+): Promise<{ ids: string[]; missing: Map<string, unknown> }> {
+  const ids: string[] = [];
+  const missing = new Map<string, unknown>();
+  for (const word of words) {
+    try {
+      ids.push(await findSandbox(context, word, { destructive }));
+    } catch (error) {
+      if (!(error instanceof NoSandbox)) throw error;
+      missing.set(word, error);
+      ids.push(word);
+    }
+  }
+  return { ids, missing };
 }

@@ -15,11 +15,6 @@ export function checkResourceId(what: string, typed: string | undefined): string
   return checkId(typed, what, 'use only letters, digits and underscores', `berth ${list} lists them`);
 }
 
-export function sandboxId(typed: string | undefined): string {
-  const example = 'sbx_uodiunxlni4uyqmllemsqh4l';
-  return checkId(typed, 'sandbox', `example: ${example}`, 'berth sandbox ls lists them');
-}
-
 export function agentSessionId(typed: string | undefined): string {
   if (typed?.startsWith('sbx_') === true && isResourceId(typed)) {
     throw new UsageError(`${typed} is a sandbox, not an agent session`, {

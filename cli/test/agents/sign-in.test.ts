@@ -23,14 +23,18 @@ after(() => {
 /** Starts the sign-in of a sandbox with the agent; the terminal exits with the code. */
 async function signIn(agent: string, exit: number): Promise<{ screen: PseudoTerminal; command: string }> {
   const { promise, resolve } = Promise.withResolvers<string>();
-  api.json = () => ({ sandbox: { id: 'sbx_abc', agent, status: 'ready' } });
+  api.json = () => ({ sandbox: { id: 'sbx_abcabcabcabcabcabcabcabc', agent, status: 'ready' } });
   api.answer = (socket, { url = '' }) => {
     resolve(new URL(url, 'http://api').searchParams.get('command') ?? '');
     socket.send(Buffer.from('open https://example.test in a browser\r\n'));
     socket.send(JSON.stringify({ exit }));
     socket.close(1000);
   };
-  const screen = new PseudoTerminal(process.execPath, [MAIN, 'agent', 'sign-in', 'sbx_abc'], api.environment);
+  const screen = new PseudoTerminal(
+    process.execPath,
+    [MAIN, 'agent', 'sign-in', 'sbx_abcabcabcabcabcabcabcabc'],
+    api.environment,
+  );
   const command = agent === 'agent_nine' ? '' : await promise;
   await screen.ended();
   return { screen, command };
@@ -52,7 +56,7 @@ test("each agent's own sign-in without a browser runs in a terminal of the sandb
   ] as const) {
     const { screen, command } = await signIn(agent, 0);
     assert.match(screen.text, /open https:\/\/example\.test in a browser\r\n/);
-    assert.match(screen.text, /signed in; start a session with berth agent start sbx_abc\r\n$/);
+    assert.match(screen.text, /signed in; start a session with berth agent start sbx_abcabcabcabcabcabcabcabc\r\n$/);
     assert.equal(runHere(command, program), `${program} ${words}\n`);
   }
 });
@@ -61,7 +65,11 @@ test('a failed sign-in, a missing agent and an unknown one are failures with a r
   for (const [agent, exit, said] of [
     ['agent_one', 1, /berth: the sign-in ended with exit code 1\r\n$/],
     ['agent_two', 127, /berth: the sandbox's template does not have agent_two\r\n {2}create a sandbox of a newer/],
-    ['agent_nine', 0, /does not know the sign-in of agent_nine\r\n {2}run it in berth shell sbx_abc\r\n$/],
+    [
+      'agent_nine',
+      0,
+      /does not know the sign-in of agent_nine\r\n {2}run it in berth shell sbx_abcabcabcabcabcabcabcabc\r\n$/,
+    ],
   ] as const) {
     const { screen } = await signIn(agent, exit);
     assert.match(screen.text, said);
@@ -70,7 +78,7 @@ test('a failed sign-in, a missing agent and an unknown one are failures with a r
 });
 
 test('without a terminal sign-in names the model key instead', async () => {
-  const { code, stderr } = await berth(['agent', 'sign-in', 'sbx_abc'], { env: api.environment });
+  const { code, stderr } = await berth(['agent', 'sign-in', 'sbx_abcabcabcabcabcabcabcabc'], { env: api.environment });
   assert.equal(code, 2);
   assert.match(stderr, /requires a terminal.*\n {2}to store a model key without a terminal: berth project/);
 });

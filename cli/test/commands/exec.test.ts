@@ -50,29 +50,35 @@ function shellWord(text: string): string {
 const program = (): string => `${shellWord(process.execPath)} ${shellWord(MAIN)}`;
 
 test('stdout and stderr come unchanged on their own streams, and the exit code is returned', async () => {
-  assert.deepEqual(await exec(['sbx_abc', '--', 'printf "a\\tü\\033[1m"; printf err >&2; exit 7']), {
-    code: 7,
-    stdout: 'a\tü\u001b[1m',
-    stderr: 'err',
-  });
-  assert.deepEqual(await exec(['sbx_abc', 'true']), { code: 0, stdout: '', stderr: '' });
-  assert.equal((await exec(['sbx_abc', '--', 'no-such-program'])).code, 127);
-  assert.equal((await exec(['sbx_abc', '--', 'kill -TERM $$'])).code, 143);
-  assert.deepEqual(await berth(['sandbox', 'exec', 'sbx_abc', '--', 'echo same'], { env: env() }), {
-    code: 0,
-    stdout: 'same\n',
-    stderr: '',
-  });
+  assert.deepEqual(
+    await exec(['sbx_abcabcabcabcabcabcabcabc', '--', 'printf "a\\tü\\033[1m"; printf err >&2; exit 7']),
+    {
+      code: 7,
+      stdout: 'a\tü\u001b[1m',
+      stderr: 'err',
+    },
+  );
+  assert.deepEqual(await exec(['sbx_abcabcabcabcabcabcabcabc', 'true']), { code: 0, stdout: '', stderr: '' });
+  assert.equal((await exec(['sbx_abcabcabcabcabcabcabcabc', '--', 'no-such-program'])).code, 127);
+  assert.equal((await exec(['sbx_abcabcabcabcabcabcabcabc', '--', 'kill -TERM $$'])).code, 143);
+  assert.deepEqual(
+    await berth(['sandbox', 'exec', 'sbx_abcabcabcabcabcabcabcabc', '--', 'echo same'], { env: env() }),
+    {
+      code: 0,
+      stdout: 'same\n',
+      stderr: '',
+    },
+  );
 });
 
 test('one word is shell text; several are passed as exactly these arguments', async () => {
-  assert.equal((await exec(['sbx_abc', '--', 'echo a  b | tr a-z A-Z'])).stdout, 'A B\n');
+  assert.equal((await exec(['sbx_abcabcabcabcabcabcabcabc', '--', 'echo a  b | tr a-z A-Z'])).stdout, 'A B\n');
   const words = ['', 'a  b', "it's", '$HOME', '*', 'line\nend', 'ü"\\', '-n', '--json', '~', 'a=b', '`x`', '!', '#'];
   for (const flags of [[], ['-i']]) {
-    const { stdout, stderr } = await exec([...flags, 'sbx_abc', 'printf', '[%s]\\n', ...words]);
+    const { stdout, stderr } = await exec([...flags, 'sbx_abcabcabcabcabcabcabcabc', 'printf', '[%s]\\n', ...words]);
     assert.deepEqual([stdout, stderr], [words.map((word) => `[${word}]\n`).join(''), '']);
   }
-  assert.equal((await exec(['sbx_abc', '--', 'A=b', 'env'])).code, 127, 'no assignment');
+  assert.equal((await exec(['sbx_abcabcabcabcabcabcabcabc', '--', 'A=b', 'env'])).code, 127, 'no assignment');
 });
 
 test('--timeout-seconds is passed on; a timeout and truncated output are reported on stderr', async () => {
@@ -81,7 +87,7 @@ test('--timeout-seconds is passed on; a timeout and truncated output are reporte
     guest.asked.push(body as { command: string });
     return result;
   };
-  const { code, stdout, stderr } = await exec(['--timeout-seconds', '3', 'sbx_abc', '--', 'make']);
+  const { code, stdout, stderr } = await exec(['--timeout-seconds', '3', 'sbx_abcabcabcabcabcabcabcabc', '--', 'make']);
   assert.deepEqual([code, stdout], [124, 'the end\n']);
   assert.equal(
     stderr,
@@ -89,7 +95,7 @@ test('--timeout-seconds is passed on; a timeout and truncated output are reporte
       'berth: the command was killed after 3 s (--timeout-seconds)\n',
   );
   assert.deepEqual(guest.asked, [{ command: 'make', timeoutSeconds: 3 }]);
-  const json = await exec(['--json', 'sbx_abc', '--', 'make']);
+  const json = await exec(['--json', 'sbx_abcabcabcabcabcabcabcabc', '--', 'make']);
   assert.deepEqual([json.code, JSON.parse(json.stdout)], [124, result]);
 });
 
@@ -100,52 +106,81 @@ test('-w, -e and -u are passed on, and -e NAME takes the value of a variable her
     return Promise.resolve({ exitCode: 0, stdout: '', stderr: '', truncated: false, timedOut: false });
   };
   const options = ['-w', 'my app', '-e', 'A=1=2', '-e', 'LANG', '--env', 'E=', '-u', 'root'];
-  const run = await berth(['exec', ...options, 'sbx_abc', 'true'], { env: { ...env(), LANG: 'C.UTF-8' } });
+  const run = await berth(['exec', ...options, 'sbx_abcabcabcabcabcabcabcabc', 'true'], {
+    env: { ...env(), LANG: 'C.UTF-8' },
+  });
   assert.deepEqual(run, { code: 0, stdout: '', stderr: '' });
   const variables = { A: '1=2', LANG: 'C.UTF-8', E: '' };
   const own = ['--json', '--url', api.url, '--org', 'org_a', '--project', 'prj_a'];
-  assert.equal((await exec([...own, 'sbx_abc', 'true'])).code, 0);
+  assert.equal((await exec([...own, 'sbx_abcabcabcabcabcabcabcabc', 'true'])).code, 0);
   assert.deepEqual(bodies, [{ command: 'true', cwd: 'my app', env: variables, user: 'root' }, { command: 'true' }]);
 });
 
 test('with -i the directory and the variables are set for the command', async () => {
   await mkdir(join(folder, "it's"));
-  const run = await exec(['-i', '-w', "it's", '-e', 'A=$HOME "x"', 'sbx_abc', '--', 'pwd; echo "$A"; cat'], 'in');
+  const run = await exec(
+    ['-i', '-w', "it's", '-e', 'A=$HOME "x"', 'sbx_abcabcabcabcabcabcabcabc', '--', 'pwd; echo "$A"; cat'],
+    'in',
+  );
   assert.deepEqual(run, { code: 0, stdout: `${folder}/it's\n$HOME "x"\nin`, stderr: '' });
-  const missing = await exec(['-i', '-w', 'nowhere', 'sbx_abc', '--', 'echo ran']);
+  const missing = await exec(['-i', '-w', 'nowhere', 'sbx_abcabcabcabcabcabcabcabc', '--', 'echo ran']);
   assert.deepEqual([missing.code === 0, missing.stdout], [false, '']);
 });
 
 test('a usage error is reported with exit code 2', async () => {
   for (const [args, expected] of [
-    [['sbx_abc'], /missing required argument 'command'/],
-    [['sbx_abc', '--'], /missing command/],
+    [['sbx_abcabcabcabcabcabcabcabc'], /missing required argument 'command'/],
+    [['sbx_abcabcabcabcabcabcabcabc', '--'], /missing command/],
     [
-      ['sbx_abc', '-it', 'bash'],
-      /'-it' must come before the sandbox id: words after it are the command\n {2}berth exec -it sbx_abc/,
+      ['sbx_abcabcabcabcabcabcabcabc', '-it', 'bash'],
+      /'-it' must come before the sandbox: words after it are the command\n {2}berth exec -it sbx_abcabcabcabcabcabcabcabc/,
     ],
-    [['sbx_abc', '--timeout-seconds', '60', '--', 'x'], /\n {2}berth exec --timeout-seconds 60 sbx_abc -- COMMAND\n/],
     [
-      ['sbx_abc', '-i', '--timeout-seconds', '60', 'x'],
-      /\n {2}berth exec -i --timeout-seconds 60 sbx_abc -- COMMAND\n/,
+      ['sbx_abcabcabcabcabcabcabcabc', '--timeout-seconds', '60', '--', 'x'],
+      /\n {2}berth exec --timeout-seconds 60 sbx_abcabcabcabcabcabcabcabc -- COMMAND\n/,
     ],
-    [['sbx_abc', '--timeout-seconds=60', 'x', '-l'], /\n {2}berth exec --timeout-seconds=60 sbx_abc -- COMMAND\n/],
-    [['sbx_abc', '-t', '$(x)', '--', 'y'], /\n {2}berth exec -t '\$\(x\)' sbx_abc -- COMMAND\n/],
-    [['sbx;abc', 'true'], /invalid sandbox id 'sbx;abc'/],
-    [['--timeout-seconds', '0', 'sbx_abc', 'true'], /must be a whole number from 1 to 600/],
     [
-      ['-i', '--timeout-seconds', '9', 'sbx_abc', 'true'],
-      /--timeout-seconds cannot be combined with -i or -t.*\n.*: berth exec -i sbx_abc -- timeout 9 COMMAND\n/,
+      ['sbx_abcabcabcabcabcabcabcabc', '-i', '--timeout-seconds', '60', 'x'],
+      /\n {2}berth exec -i --timeout-seconds 60 sbx_abcabcabcabcabcabcabcabc -- COMMAND\n/,
     ],
-    [['-it', '--timeout-seconds', '9', 'sbx_abc', 'true'], /: berth exec -it sbx_abc -- timeout 9 COMMAND\n/],
-    [['-i', '--user', 'root', 'sbx_abc', 'id'], /berth exec -i sbx_abc -- sudo -u root COMMAND\n/],
-    [['--env', 'BERTH_NOT_SET_HERE', 'sbx_abc', 'id'], /NAME=VALUE, or the name of a variable that is set here/],
-    [['--env', '=x', 'sbx_abc', 'id'], /must be key=value/],
-    [['sbx_abc', '-w', 'app', '-e', 'A=b c', 'x'], /\n {2}berth exec -w app -e 'A=b c' sbx_abc -- COMMAND\n/],
-    [['-i', '--json', 'sbx_abc', 'true'], /--json cannot be combined with -i or -t/],
-    [['-it', 'sbx_abc', 'bash'], /-t requires a terminal, but stdin is not one\n {2}use -i without -t to pass stdin/],
-    [['-i', 'sbx_abc', 'x'.repeat(15_000)], /command too long: 15008 bytes/],
-    [['--ti', 'sbx_abc', 'true'], /unknown option '--ti'/],
+    [
+      ['sbx_abcabcabcabcabcabcabcabc', '--timeout-seconds=60', 'x', '-l'],
+      /\n {2}berth exec --timeout-seconds=60 sbx_abcabcabcabcabcabcabcabc -- COMMAND\n/,
+    ],
+    [
+      ['sbx_abcabcabcabcabcabcabcabc', '-t', '$(x)', '--', 'y'],
+      /\n {2}berth exec -t '\$\(x\)' sbx_abcabcabcabcabcabcabcabc -- COMMAND\n/,
+    ],
+    [['', 'true'], /invalid sandbox ''/],
+    [['--timeout-seconds', '0', 'sbx_abcabcabcabcabcabcabcabc', 'true'], /must be a whole number from 1 to 600/],
+    [
+      ['-i', '--timeout-seconds', '9', 'sbx_abcabcabcabcabcabcabcabc', 'true'],
+      /--timeout-seconds cannot be combined with -i or -t.*\n.*: berth exec -i sbx_abcabcabcabcabcabcabcabc -- timeout 9 COMMAND\n/,
+    ],
+    [
+      ['-it', '--timeout-seconds', '9', 'sbx_abcabcabcabcabcabcabcabc', 'true'],
+      /: berth exec -it sbx_abcabcabcabcabcabcabcabc -- timeout 9 COMMAND\n/,
+    ],
+    [
+      ['-i', '--user', 'root', 'sbx_abcabcabcabcabcabcabcabc', 'id'],
+      /berth exec -i sbx_abcabcabcabcabcabcabcabc -- sudo -u root COMMAND\n/,
+    ],
+    [
+      ['--env', 'BERTH_NOT_SET_HERE', 'sbx_abcabcabcabcabcabcabcabc', 'id'],
+      /NAME=VALUE, or the name of a variable that is set here/,
+    ],
+    [['--env', '=x', 'sbx_abcabcabcabcabcabcabcabc', 'id'], /must be key=value/],
+    [
+      ['sbx_abcabcabcabcabcabcabcabc', '-w', 'app', '-e', 'A=b c', 'x'],
+      /\n {2}berth exec -w app -e 'A=b c' sbx_abcabcabcabcabcabcabcabc -- COMMAND\n/,
+    ],
+    [['-i', '--json', 'sbx_abcabcabcabcabcabcabcabc', 'true'], /--json cannot be combined with -i or -t/],
+    [
+      ['-it', 'sbx_abcabcabcabcabcabcabcabc', 'bash'],
+      /-t requires a terminal, but stdin is not one\n {2}use -i without -t to pass stdin/,
+    ],
+    [['-i', 'sbx_abcabcabcabcabcabcabcabc', 'x'.repeat(15_000)], /command too long: 15008 bytes/],
+    [['--ti', 'sbx_abcabcabcabcabcabcabcabc', 'true'], /unknown option '--ti'/],
   ] as const) {
     const { code, stdout, stderr } = await exec(args);
     assert.deepEqual([code, stdout], [2, ''], args.join(' '));
@@ -164,12 +199,12 @@ test('a suggestion keeps every option typed after the sandbox id, with its value
     ['ls', '-l'],
     ['--', 'ls', '-l'],
   ]) {
-    const { stderr } = await exec(['sbx_abc', ...options, ...command]);
+    const { stderr } = await exec(['sbx_abcabcabcabcabcabcabcabc', ...options, ...command]);
     const [, hint = ''] = /\n {2}(berth .*)\n/.exec(stderr) ?? [];
     const words = execFileSync('sh', ['-c', `printf '%s\\n' ${hint}`], { encoding: 'utf8' })
       .trimEnd()
       .split('\n');
-    assert.deepEqual(words, ['berth', 'exec', ...options, 'sbx_abc', '--', 'COMMAND']);
+    assert.deepEqual(words, ['berth', 'exec', ...options, 'sbx_abcabcabcabcabcabcabcabc', '--', 'COMMAND']);
   }
 });
 
@@ -180,7 +215,7 @@ test('a command that fails after the status of its response is exit code 125 wit
     await once(response, 'close');
   };
   for (const flags of [[], ['--json']]) {
-    assert.deepEqual(await exec([...flags, 'sbx_abc', 'true']), {
+    assert.deepEqual(await exec([...flags, 'sbx_abcabcabcabcabcabcabcabc', 'true']), {
       code: 125,
       stdout: '',
       stderr: 'berth: the sandbox is sleeping (sandbox_state_conflict)\n',
@@ -191,7 +226,7 @@ test('a command that fails after the status of its response is exit code 125 wit
 test('a failure of Berth is exit code 125, with and without streams', async () => {
   api.refuse = refusal(409, 'sandbox_state_conflict', 'the sandbox is stopped');
   for (const flags of [[], ['-i'], ['--json']]) {
-    assert.deepEqual(await exec([...flags, 'sbx_abc', 'true']), {
+    assert.deepEqual(await exec([...flags, 'sbx_abcabcabcabcabcabcabcabc', 'true']), {
       code: 125,
       stdout: '',
       stderr: 'berth: the sandbox is stopped (sandbox_state_conflict)\n',
@@ -199,7 +234,7 @@ test('a failure of Berth is exit code 125, with and without streams', async () =
   }
   api.refuse = null;
   api.answer = (socket) => socket.close(4409, 'sandbox_state_conflict');
-  assert.deepEqual(await exec(['-i', 'sbx_abc', 'true']), {
+  assert.deepEqual(await exec(['-i', 'sbx_abcabcabcabcabcabcabcabc', 'true']), {
     code: 125,
     stdout: '',
     stderr:
@@ -210,22 +245,27 @@ test('a failure of Berth is exit code 125, with and without streams', async () =
       socket.send(frame);
       socket.once('message', () => socket.close(1000));
     };
-    const { code, stderr } = await exec(['-i', 'sbx_abc', 'true']);
+    const { code, stderr } = await exec(['-i', 'sbx_abcabcabcabcabcabcabcabc', 'true']);
     assert.equal(code, 125);
     assert.match(stderr, frame[0] === 3 ? /neither stdout nor stderr/ : /was closed: the server closed the connection/);
   }
-  assert.equal((await berth(['exec', 'sbx_abc', 'true'], { env: { ...env(), BERTH_API_KEY: '' } })).code, 125);
+  assert.equal(
+    (await berth(['exec', 'sbx_abcabcabcabcabcabcabcabc', 'true'], { env: { ...env(), BERTH_API_KEY: '' } })).code,
+    125,
+  );
 });
 
 test('-i passes binary stdin to its end, and both output streams', async () => {
-  assert.deepEqual(await exec(['-i', 'sbx_abc', '--', 'cat; echo there >&2; exit 3'], 'hi\n'), {
+  assert.deepEqual(await exec(['-i', 'sbx_abcabcabcabcabcabcabcabc', '--', 'cat; echo there >&2; exit 3'], 'hi\n'), {
     code: 3,
     stdout: 'hi\n',
     stderr: 'there\n',
   });
   assert.deepEqual(guest.asked.at(-1), { command: 'cat; echo there >&2; exit 3', tty: 'false' });
   const sent = randomBytes(48_000_000);
-  const child = spawn(process.execPath, [MAIN, 'exec', '-i', 'sbx_abc', '--', 'cat'], { env: cleanEnvironment(env()) });
+  const child = spawn(process.execPath, [MAIN, 'exec', '-i', 'sbx_abcabcabcabcabcabcabcabc', '--', 'cat'], {
+    env: cleanEnvironment(env()),
+  });
   child.stdin.end(sent);
   const sum = createHash('sha256');
   let bytes = 0;
@@ -238,17 +278,23 @@ test('-i passes binary stdin to its end, and both output streams', async () => {
 });
 
 test('-i exits with the command although stdin is open, and the command may ignore its input', async () => {
-  const { ended } = startBerth(['exec', '-i', 'sbx_abc', '--', 'echo done'], { env: env() });
+  const { ended } = startBerth(['exec', '-i', 'sbx_abcabcabcabcabcabcabcabc', '--', 'echo done'], { env: env() });
   assert.deepEqual(await ended, { code: 0, stdout: 'done\n', stderr: '' });
-  assert.deepEqual(await exec(['-i', 'sbx_abc', '--', 'head -c 3'], randomBytes(5_000_000).fill('x')), {
-    code: 0,
-    stdout: 'xxx',
-    stderr: '',
-  });
+  assert.deepEqual(
+    await exec(['-i', 'sbx_abcabcabcabcabcabcabcabc', '--', 'head -c 3'], randomBytes(5_000_000).fill('x')),
+    {
+      code: 0,
+      stdout: 'xxx',
+      stderr: '',
+    },
+  );
 });
 
 test('without -i the command has empty stdin', async () => {
-  assert.deepEqual(await shell(`echo lost | ${program()} exec sbx_abc -- cat`), { stdout: '', stderr: '' });
+  assert.deepEqual(await shell(`echo lost | ${program()} exec sbx_abcabcabcabcabcabcabcabc -- cat`), {
+    stdout: '',
+    stderr: '',
+  });
 });
 
 test('signals to berth reach the command, and its exit code is returned', async () => {
@@ -260,9 +306,12 @@ test('signals to berth reach the command, and its exit code is returned', async 
     ['SIGUSR1', 138],
     ['SIGUSR2', 140],
   ] as const) {
-    const { child, seen, ended } = startBerth(['exec', '-i', 'sbx_abc', '--', 'echo begun; exec sleep 1000'], {
-      env: env(),
-    });
+    const { child, seen, ended } = startBerth(
+      ['exec', '-i', 'sbx_abcabcabcabcabcabcabcabc', '--', 'echo begun; exec sleep 1000'],
+      {
+        env: env(),
+      },
+    );
     await untilTrue(`${name}: it runs`, () => seen.stdout === 'begun\n');
     child.kill(name);
     assert.deepEqual(await ended, { code, stdout: 'begun\n', stderr: '' }, name);
@@ -272,7 +321,7 @@ test('signals to berth reach the command, and its exit code is returned', async 
 
 test('a second signal stops berth and ends a command that ignored the first', async () => {
   const { child, seen, ended } = startBerth(
-    ['exec', '-i', 'sbx_abc', '--', 'trap "echo no" INT; echo begun; while :; do sleep 1; done'],
+    ['exec', '-i', 'sbx_abcabcabcabcabcabcabcabc', '--', 'trap "echo no" INT; echo begun; while :; do sleep 1; done'],
     {
       env: env(),
     },
@@ -288,7 +337,9 @@ test('a second signal stops berth and ends a command that ignored the first', as
 for (const flags of [[], ['-i']]) {
   test(`SIGKILL of berth ends the command${flags.length > 0 ? ' with -i' : ''}, SIGINT also without -i`, async () => {
     for (const name of ['SIGKILL', ...(flags.length > 0 ? [] : ['SIGINT' as const])] as const) {
-      const { child, ended } = startBerth(['exec', ...flags, 'sbx_abc', '--', 'sleep 1000'], { env: env() });
+      const { child, ended } = startBerth(['exec', ...flags, 'sbx_abcabcabcabcabcabcabcabc', '--', 'sleep 1000'], {
+        env: env(),
+      });
       await untilTrue('it runs', () => guest.running.size === 1);
       child.kill(name);
       const { code, stderr } = await ended;
@@ -299,7 +350,10 @@ for (const flags of [[], ['-i']]) {
 }
 
 test('a closed output pipe ends berth silently, and the command', async () => {
-  for (const command of ['exec -i sbx_abc -- yes', "exec sbx_abc -- 'yes | head -c 500000'"]) {
+  for (const command of [
+    'exec -i sbx_abcabcabcabcabcabcabcabc -- yes',
+    "exec sbx_abcabcabcabcabcabcabcabc -- 'yes | head -c 500000'",
+  ]) {
     const { stdout, stderr } = await shell(`{ ${program()} ${command}; echo "code $?" >&2; } | head -n 1`);
     assert.deepEqual([stdout, stderr], ['y\n', 'code 141\n']);
   }
@@ -318,7 +372,7 @@ function shell(line: string): Promise<{ stdout: string; stderr: string }> {
 test('a slow reader blocks the command', async () => {
   const child = spawn(
     process.execPath,
-    [MAIN, 'exec', '-i', 'sbx_abc', '--', 'head -c 60000000 /dev/zero; echo written >&2'],
+    [MAIN, 'exec', '-i', 'sbx_abcabcabcabcabcabcabcabc', '--', 'head -c 60000000 /dev/zero; echo written >&2'],
     {
       env: cleanEnvironment(env()),
     },
@@ -336,7 +390,7 @@ test('a slow reader blocks the command', async () => {
 test('in a terminal without -t Ctrl-C sends a signal to the command', async () => {
   const screen = new PseudoTerminal(
     process.execPath,
-    [MAIN, 'exec', '-i', 'sbx_abc', '--', 'echo begun; exec sleep 1000'],
+    [MAIN, 'exec', '-i', 'sbx_abcabcabcabcabcabcabcabc', '--', 'echo begun; exec sleep 1000'],
     cleanEnvironment(env()),
   );
   await screen.shows('begun\r\n');
@@ -368,7 +422,7 @@ test('-it connects the terminals: size, keys as bytes, signals, exit code', asyn
   };
   const screen = new PseudoTerminal(
     process.execPath,
-    [MAIN, 'exec', '-it', 'sbx_abc', '--', 'vim', 'a file'],
+    [MAIN, 'exec', '-it', 'sbx_abcabcabcabcabcabcabcabc', '--', 'vim', 'a file'],
     cleanEnvironment(env()),
   );
   const remote = await opened.promise;

@@ -57,8 +57,8 @@ async function startShell(program: string, args: readonly string[]): Promise<Rem
 }
 
 test('shell sends keys, Ctrl-C and split characters unchanged, shows output and returns the exit code', async () => {
-  const remote = await startShell(process.execPath, [MAIN, 'shell', 'sbx_abc']);
-  assert.match(String(remote.asked[0]), /^\/v1\/sandboxes\/sbx_abc\/terminal\?cols=\d+&rows=\d+$/);
+  const remote = await startShell(process.execPath, [MAIN, 'shell', 'sbx_abcabcabcabcabcabcabcabc']);
+  assert.match(String(remote.asked[0]), /^\/v1\/sandboxes\/sbx_abcabcabcabcabcabcabcabc\/terminal\?cols=\d+&rows=\d+$/);
   assert.equal(remote.asked[1], `Bearer ${TOKEN}`);
   const shown = Buffer.from('grüße\n日本語\r\n\u001b[31m$ ');
   for (const byte of shown) remote.socket.send(Buffer.from([byte]));
@@ -74,7 +74,7 @@ test('shell sends keys, Ctrl-C and split characters unchanged, shows output and 
 });
 
 test('the window size is sent at the start and on each change, within its limit', async () => {
-  const remote = await startShell(process.execPath, [MAIN, 'shell', 'sbx_abc']);
+  const remote = await startShell(process.execPath, [MAIN, 'shell', 'sbx_abcabcabcabcabcabcabcabc']);
   const last = (): string => JSON.stringify(remote.orders.at(-1));
   await screen.resize(33, 101);
   await untilTrue('the new size comes', () => last() === '{"resize":{"cols":101,"rows":33}}');
@@ -112,7 +112,8 @@ for (const [what, end, code, said] of [
   test(`when ${what}, shell reports it and restores the terminal`, async () => {
     const remote = await startShell('/bin/sh', [
       '-c',
-      `stty -a > /dev/stderr; echo before; '${process.execPath}' '${MAIN}' shell sbx_abc; echo it gave $?; stty -a`,
+      `stty -a > /dev/stderr; echo before; '${process.execPath}' '${MAIN}' shell sbx_abcabcabcabcabcabcabcabc; ` +
+        'echo it gave $?; stty -a',
     ]);
     const settings = screen.text.slice(0, screen.text.indexOf('before'));
     assert.match(settings, /(?<!-)icanon/);
@@ -128,20 +129,20 @@ for (const [what, end, code, said] of [
 }
 
 test('a closed local terminal hangs up the remote one', async () => {
-  const remote = await startShell(process.execPath, [MAIN, 'shell', 'sbx_abc']);
+  const remote = await startShell(process.execPath, [MAIN, 'shell', 'sbx_abcabcabcabcabcabcabcabc']);
   screen.hangUp();
   await untilTrue('it is closed', () => remote.closed);
 });
 
 test("a refusal is printed with the API's message and exit code 1", async () => {
-  api.refuse = refusal(404, 'sandbox_not_found', 'there is no sandbox sbx_abc');
-  screen = new PseudoTerminal(process.execPath, [MAIN, 'shell', 'sbx_abc'], api.environment);
+  api.refuse = refusal(404, 'sandbox_not_found', 'there is no sandbox sbx_abcabcabcabcabcabcabcabc');
+  screen = new PseudoTerminal(process.execPath, [MAIN, 'shell', 'sbx_abcabcabcabcabcabcabcabc'], api.environment);
   assert.equal(await screen.ended(), 1);
-  assert.equal(screen.text, 'berth: there is no sandbox sbx_abc (sandbox_not_found)\r\n');
+  assert.equal(screen.text, 'berth: there is no sandbox sbx_abcabcabcabcabcabcabcabc (sandbox_not_found)\r\n');
 });
 
 test('without a terminal shell names the command to use instead', () => {
-  const { status, stderr } = spawnSync(process.execPath, [MAIN, 'shell', 'sbx_abc'], {
+  const { status, stderr } = spawnSync(process.execPath, [MAIN, 'shell', 'sbx_abcabcabcabcabcabcabcabc'], {
     env: api.environment,
     encoding: 'utf8',
   });
@@ -149,7 +150,7 @@ test('without a terminal shell names the command to use instead', () => {
   assert.equal(
     stderr,
     'berth: a shell requires a terminal for stdin and stdout\n' +
-      '  berth exec sbx_abc -- COMMAND runs a command without a terminal\n',
+      '  berth exec sbx_abcabcabcabcabcabcabcabc -- COMMAND runs a command without a terminal\n',
   );
 });
 

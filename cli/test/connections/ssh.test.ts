@@ -71,7 +71,7 @@ async function run(
 test('ssh runs through the tunnel, knows only this host key and gets all arguments unchanged', async () => {
   const { code, stdout, stderr } = await run([
     'ssh',
-    'sbx_abc',
+    'sbx_abcabcabcabcabcabcabcabc',
     '-i',
     'a key',
     '-L',
@@ -82,13 +82,13 @@ test('ssh runs through the tunnel, knows only this host key and gets all argumen
     "it's 100 %",
   ]);
   assert.deepEqual([code, stderr], [0, '']);
-  assert.deepEqual(asked, [`GET /v1/sandboxes/sbx_abc/ssh Bearer ${TOKEN}`]);
+  assert.deepEqual(asked, [`GET /v1/sandboxes/sbx_abcabcabcabcabcabcabcabc/ssh Bearer ${TOKEN}`]);
   const words = stdout.split('\n');
-  assert.ok(words.includes(`sbx_abc ${HOST_KEY}`), stdout);
+  assert.ok(words.includes(`sbx_abcabcabcabcabcabcabcabc ${HOST_KEY}`), stdout);
   assert.ok(words.includes('[StrictHostKeyChecking=yes]'));
   assert.ok(words.includes('[User=berth]'));
   assert.ok(words.includes(`[ProxyCommand='${process.execPath}' '${MAIN}' tunnel %h]`), stdout);
-  const rest = words.slice(words.indexOf('[sbx_abc]') + 1, -1);
+  const rest = words.slice(words.indexOf('[sbx_abcabcabcabcabcabcabcabc]') + 1, -1);
   assert.deepEqual(rest, ['[-i]', '[a key]', '[-L]', '[8080:localhost:80]', '[--]', '[ls]', '[-l]', "[it's 100 %]"]);
   assert.ok(!stdout.includes(TOKEN), 'the API key is in no argument');
   assert.deepEqual((await readdir(folder)).sort(), ['end', 'ssh'], 'no file is left');
@@ -96,7 +96,7 @@ test('ssh runs through the tunnel, knows only this host key and gets all argumen
 
 test('ssh forwards the agent only if the first argument says so', async () => {
   const forwarded = async (...args: string[]) =>
-    !(await run(['ssh', 'sbx_abc', ...args])).stdout.split('\n').includes('[ForwardAgent=no]');
+    !(await run(['ssh', 'sbx_abcabcabcabcabcabcabcabc', ...args])).stdout.split('\n').includes('[ForwardAgent=no]');
   assert.equal(await forwarded(), false);
   assert.equal(await forwarded('ls', '-A'), false);
   assert.equal(await forwarded('-A', 'git', 'pull'), true);
@@ -108,12 +108,12 @@ for (const [end, code] of [
   ['kill -TERM $$', 143],
 ] as const) {
   test(`an ssh exit by '${end}' gives exit code ${code}`, async () => {
-    assert.equal((await run(['ssh', 'sbx_abc'], { end })).code, code);
+    assert.equal((await run(['ssh', 'sbx_abcabcabcabcabcabcabcabc'], { end })).code, code);
   });
 }
 
 test('without an ssh client berth says what to install', async () => {
-  const { code, stderr } = await run(['ssh', 'sbx_abc'], { env: { PATH: join(folder, 'empty') } });
+  const { code, stderr } = await run(['ssh', 'sbx_abcabcabcabcabcabcabcabc'], { env: { PATH: join(folder, 'empty') } });
   assert.deepEqual(
     [code, stderr],
     [
@@ -125,17 +125,17 @@ test('without an ssh client berth says what to install', async () => {
 });
 
 test('a sandbox created without a key is reported, and ssh does not run', async () => {
-  const { code, stdout, stderr } = await run(['ssh', 'sbx_abc'], { key: null });
+  const { code, stdout, stderr } = await run(['ssh', 'sbx_abcabcabcabcabcabcabcabc'], { key: null });
   assert.deepEqual([code, stdout], [255, '']);
   assert.match(
     stderr,
-    /^berth: cannot connect by ssh: the sandbox was created without an SSH key\n {2}create a sandbox with --ssh-key FILE, or use berth shell sbx_abc/,
+    /^berth: cannot connect by ssh: the sandbox was created without an SSH key\n {2}create a sandbox with --ssh-key FILE, or use berth shell sbx_abcabcabcabcabcabcabcabc/,
   );
 });
 
 test('only the known_hosts line is printed', async () => {
-  const { code, stdout, stderr } = await run(['known-host', 'sbx_abc']);
-  assert.deepEqual([code, stdout, stderr], [0, `sbx_abc ${HOST_KEY}\n`, '']);
+  const { code, stdout, stderr } = await run(['known-host', 'sbx_abcabcabcabcabcabcabcabc']);
+  assert.deepEqual([code, stdout, stderr], [0, `sbx_abcabcabcabcabcabcabcabc ${HOST_KEY}\n`, '']);
 });
 
 /** As with ssh itself, failures before the remote command are 255, except usage errors. */
@@ -145,7 +145,7 @@ for (const [verb, failed, signIn] of [
 ] as const) {
   test(`${verb}: a refusal is printed with the API's message and a remedy`, async () => {
     for (const [status, errorCode, message, expected, remedy] of [
-      [404, 'sandbox_not_found', 'there is no sandbox sbx_abc', failed, ''],
+      [404, 'sandbox_not_found', 'there is no sandbox sbx_abcabcabcabcabcabcabcabc', failed, ''],
       [
         401,
         'unauthenticated',
@@ -155,11 +155,11 @@ for (const [verb, failed, signIn] of [
       ],
     ] as const) {
       api.refuse = refusal(status, errorCode, message);
-      const { code, stdout, stderr } = await run([verb, 'sbx_abc']);
+      const { code, stdout, stderr } = await run([verb, 'sbx_abcabcabcabcabcabcabcabc']);
       assert.deepEqual([code, stdout, stderr], [expected, '', `berth: ${message} (${errorCode})\n${remedy}`]);
     }
     api.refuse = { status: 200, body: '<html>', type: 'text/html' };
-    const { code, stdout, stderr } = await run([verb, 'sbx_abc']);
+    const { code, stdout, stderr } = await run([verb, 'sbx_abcabcabcabcabcabcabcabc']);
     assert.deepEqual([code, stdout], [failed, '']);
     assert.match(
       stderr,
@@ -168,29 +168,29 @@ for (const [verb, failed, signIn] of [
   });
 
   for (const [what, id, env, expected, words] of [
-    ['no key', 'sbx_abc', { BERTH_API_KEY: '' }, signIn, /^berth: not signed in\n.*BERTH_API_KEY/],
+    ['no key', 'sbx_abcabcabcabcabcabcabcabc', { BERTH_API_KEY: '' }, signIn, /^berth: not signed in\n.*BERTH_API_KEY/],
     [
       'a key with a line end',
-      'sbx_abc',
+      'sbx_abcabcabcabcabcabcabcabc',
       { BERTH_API_KEY: `${TOKEN}\n` },
       signIn,
       /BERTH_API_KEY has no valid API key: spaces, line breaks/,
     ],
     [
       'a server that is not there',
-      'sbx_abc',
+      'sbx_abcabcabcabcabcabcabcabc',
       { BERTH_URL: 'http://127.0.0.1:10' },
       failed,
       /no connection: connect ECONNREFUSED 127\.0\.0\.1:10\. The request was not sent .*\n {2}check the URL of the API: --url, BERTH_URL or the profile/,
     ],
     [
       'no URL',
-      'sbx_abc',
+      'sbx_abcabcabcabcabcabcabcabc',
       { BERTH_URL: 'somewhere' },
       2,
       /BERTH_URL 'somewhere' is invalid: expected an http or https URL/,
     ],
-    ['a name that is no id', 'sbx;id', {}, 2, /invalid sandbox id 'sbx;id'/],
+    ['an empty name', '', {}, 2, /invalid sandbox ''/],
     ['an option in place of the sandbox', '--port=1', {}, 2, /unknown option '--port=1'/],
   ] as const) {
     test(`${verb}: ${what} is reported with exit code ${expected}`, async () => {

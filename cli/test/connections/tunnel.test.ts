@@ -74,13 +74,17 @@ test('stdin goes to the port and its data to stdout only; half-close is forwarde
     seen = [request.url, request.headers.authorization, request.headers['sec-websocket-protocol']];
     echo(socket, request);
   };
-  const { child, ended } = start(['sbx_abc', '--port', '8080']);
+  const { child, ended } = start(['sbx_abcabcabcabcabcabcabcabc', '--port', '8080']);
   child.stdin.end(sent);
   const { code, stdout, stderr } = await ended;
   assert.deepEqual([code, stderr], [0, '']);
   const sum = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
   assert.equal(sum(stdout), sum(sent));
-  assert.deepEqual(seen, ['/v1/sandboxes/sbx_abc/tunnel?port=8080', `Bearer ${TOKEN}`, 'berth.v1']);
+  assert.deepEqual(seen, [
+    '/v1/sandboxes/sbx_abcabcabcabcabcabcabcabc/tunnel?port=8080',
+    `Bearer ${TOKEN}`,
+    'berth.v1',
+  ]);
 });
 
 test('the port defaults to 22, and a path of the URL is kept', async () => {
@@ -90,10 +94,10 @@ test('the port defaults to 22, and a path of the URL is kept', async () => {
     asked = request.url;
     nothing(socket, request);
   };
-  const { child, ended } = start(['sbx_abc'], { BERTH_URL: `${api.url}/behind/` });
+  const { child, ended } = start(['sbx_abcabcabcabcabcabcabcabc'], { BERTH_URL: `${api.url}/behind/` });
   child.stdin.end();
   assert.equal((await ended).code, 0);
-  assert.equal(asked, '/behind/v1/sandboxes/sbx_abc/tunnel?port=22');
+  assert.equal(asked, '/behind/v1/sandboxes/sbx_abcabcabcabcabcabcabcabc/tunnel?port=22');
 });
 
 test('tunnel exits when the sandbox closes its side, even with open stdin', async () => {
@@ -104,13 +108,13 @@ test('tunnel exits when the sandbox closes its side, even with open stdin', asyn
       if (!isBinary) socket.close(1000);
     });
   };
-  const { code, stdout } = await start(['sbx_abc']).ended;
+  const { code, stdout } = await start(['sbx_abcabcabcabcabcabcabcabc']).ended;
   assert.deepEqual([code, stdout.toString()], [0, 'bye']);
 });
 
 test('a tunnel closed for a reason fails with the reason', async () => {
   api.answer = (socket) => socket.close(4409, 'sandbox_state_conflict');
-  const { code, stderr } = await start(['sbx_abc']).ended;
+  const { code, stderr } = await start(['sbx_abcabcabcabcabcabcabcabc']).ended;
   assert.deepEqual(
     [code, stderr],
     [1, 'berth: the tunnel was closed: the sandbox is no longer awake (sandbox_state_conflict)\n'],
@@ -120,23 +124,35 @@ test('a tunnel closed for a reason fails with the reason', async () => {
 test("a refusal is printed with the API's message", async () => {
   api.refuse = refusal(502, 'port_refused', 'nothing listens on port 22 of the sandbox');
   assert.equal(
-    (await start(['sbx_abc']).ended).stderr,
+    (await start(['sbx_abcabcabcabcabcabcabcabc']).ended).stderr,
     'berth: nothing listens on port 22 of the sandbox (port_refused)\n',
   );
   api.refuse = { status: 404, body: '<html>' };
   assert.match(
-    (await start(['sbx_abc']).ended).stderr,
+    (await start(['sbx_abcabcabcabcabcabcabcabc']).ended).stderr,
     /unexpected response with status 404, not from a Berth service \(invalid_answer\)\n {2}check the URL of the API: --url, BERTH_URL or the profile/,
   );
 });
 
 for (const [what, args, env, expected, words] of [
-  ['no key', ['sbx_abc'], { BERTH_API_KEY: '' }, 4, /^berth: not signed in\n.*BERTH_API_KEY/],
-  ['a URL that is none', ['sbx_abc'], { BERTH_URL: 'ftp://x' }, 2, /BERTH_URL 'ftp:\/\/x' is invalid/],
-  ['a server that is not there', ['sbx_abc'], { BERTH_URL: 'http://127.0.0.1:10' }, 1, /cannot connect to/],
+  ['no key', ['sbx_abcabcabcabcabcabcabcabc'], { BERTH_API_KEY: '' }, 4, /^berth: not signed in\n.*BERTH_API_KEY/],
+  [
+    'a URL that is none',
+    ['sbx_abcabcabcabcabcabcabcabc'],
+    { BERTH_URL: 'ftp://x' },
+    2,
+    /BERTH_URL 'ftp:\/\/x' is invalid/,
+  ],
+  [
+    'a server that is not there',
+    ['sbx_abcabcabcabcabcabcabcabc'],
+    { BERTH_URL: 'http://127.0.0.1:10' },
+    1,
+    /cannot connect to/,
+  ],
   [
     'a port that is none',
-    ['sbx_abc', '--port', 'ssh'],
+    ['sbx_abcabcabcabcabcabcabcabc', '--port', 'ssh'],
     {},
     2,
     /argument 'ssh' is invalid. It must be a whole number from 1 to 65535/,
@@ -154,7 +170,7 @@ for (const [what, args, env, expected, words] of [
 test('SIGINT interrupts the tunnel', async () => {
   const opened = Promise.withResolvers<void>();
   api.answer = () => opened.resolve();
-  const { child, ended } = start(['sbx_abc']);
+  const { child, ended } = start(['sbx_abcabcabcabcabcabcabcabc']);
   await opened.promise;
   child.kill('SIGINT');
   assert.equal((await ended).code, 130);

@@ -80,7 +80,7 @@ test('a wrong id or page is refused with what is allowed, and so is a service wi
     [['--page', 'terminal', '--org', 'org_a'], /--page terminal is no page of the org; allowed: sandboxes, /],
     [[SESSION, '--page', 'files'], /--page files is no page of the agent session; it has none/],
     [[SANDBOX, '--page', 'nope'], /Allowed choices are terminal, /],
-    [['sbx_../admin'], /invalid sandbox id 'sbx_\.\.\/admin'/],
+    [['ags_../admin'], /invalid agent session id 'ags_\.\.\/admin'/],
   ] as const) {
     const { code, stdout, stderr } = await open(...words);
     assert.deepEqual([code, stdout], [2, ''], words.join(' '));

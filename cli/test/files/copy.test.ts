@@ -28,6 +28,9 @@ import { berth, MAIN, startBerth, type Ended } from '../world/berth.ts';
 import { LocalGuest } from '../world/local-guest.ts';
 import { PseudoTerminal } from '../../../os/test/pseudo-terminal.ts';
 
+/** Id of the sandbox. */
+const ID = 'sbx_abcabcabcabcabcabcabcabc';
+
 let api: ApiServer;
 let guest: LocalGuest;
 let answer: ApiServer['answer'];
@@ -122,9 +125,9 @@ async function makeHardTree(path: string): Promise<void> {
 test('copying a folder both ways keeps names of any bytes, modes, times, symlinks and empty entries', async () => {
   await makeHardTree(join(here, 'tree'));
   const before = await tree(here, 'tree');
-  await copied(join(here, 'tree'), 'sbx_abc:.');
+  await copied(join(here, 'tree'), `${ID}:.`);
   assert.deepEqual(await tree(there, 'tree'), before);
-  await copied('sbx_abc:tree', join(here, 'back'));
+  await copied(`${ID}:tree`, join(here, 'back'));
   assert.deepEqual(await tree(here, 'back'), before);
   assert.deepEqual(await readdir(there), ['tree'], 'nothing else is left');
   assert.deepEqual((await readdir(here)).sort(), ['back', 'tree']);
@@ -135,23 +138,27 @@ test('a copied file has the target path of cp, both ways', async () => {
   await writeFile(file, 'one');
   await mkdir(join(there, 'folder'));
   for (const [to, at] of [
-    ['sbx_abc:new', 'new'],
-    ['sbx_abc:folder', 'folder/file'],
-    ['sbx_abc:folder/', 'folder/file'],
-    ['sbx_abc:.', 'file'],
-    [`sbx_abc:${there}/folder/as`, 'folder/as'],
-    ['sbx_abc:-n', '-n'],
+    [`${ID}:new`, 'new'],
+    [`${ID}:folder`, 'folder/file'],
+    [`${ID}:folder/`, 'folder/file'],
+    [`${ID}:.`, 'file'],
+    [`${ID}:${there}/folder/as`, 'folder/as'],
+    [`${ID}:-n`, '-n'],
   ] as const) {
     await copied(file, to);
     assert.equal(await readFile(join(there, at), 'utf8'), 'one', to);
   }
   await writeFile(file, 'two', { mode: 0o755 });
-  await copied(file, 'sbx_abc:new');
+  await copied(file, `${ID}:new`);
   assert.equal(await readFile(join(there, 'new'), 'utf8'), 'two', 'what was there is replaced');
-  await refused(file, 'sbx_abc:missing/', /^berth: sbx_abc:missing\/: no such folder\n$/);
-  await refused(file, 'sbx_abc:missing/file', /^berth: sbx_abc:missing\/file: the parent folder does not exist\n$/);
+  await refused(file, `${ID}:missing/`, /^berth: sbx_abcabcabcabcabcabcabcabc:missing\/: no such folder\n$/);
+  await refused(
+    file,
+    `${ID}:missing/file`,
+    /^berth: sbx_abcabcabcabcabcabcabcabc:missing\/file: the parent folder does not exist\n$/,
+  );
   await mkdir(join(there, 'folder/taken/file'), { recursive: true });
-  await refused(file, 'sbx_abc:folder/taken', /the target is a folder/);
+  await refused(file, `${ID}:folder/taken`, /the target is a folder/);
 
   await mkdir(join(here, 'folder'));
   for (const [to, at] of [
@@ -160,29 +167,29 @@ test('a copied file has the target path of cp, both ways', async () => {
     ['folder/', 'folder/new'],
     ['folder/as', 'folder/as'],
   ] as const) {
-    await copied('sbx_abc:new', join(here, to) + (to.endsWith('/') ? '/' : ''));
+    await copied(`${ID}:new`, join(here, to) + (to.endsWith('/') ? '/' : ''));
     assert.equal(await readFile(join(here, at), 'utf8'), 'two', to);
   }
-  await refused('sbx_abc:new', `${here}/missing/`, /missing\/: no such folder\n$/);
-  await refused('sbx_abc:new', `${here}/missing/file`, /missing: no such file or folder\n$/);
+  await refused(`${ID}:new`, `${here}/missing/`, /missing\/: no such folder\n$/);
+  await refused(`${ID}:new`, `${here}/missing/file`, /missing: no such file or folder\n$/);
   await mkdir(join(here, 'taken/new'), { recursive: true });
-  await refused('sbx_abc:new', join(here, 'taken'), /the target is a folder, but the source is a file/);
+  await refused(`${ID}:new`, join(here, 'taken'), /the target is a folder, but the source is a file/);
   await symlink('new', join(here, 'link'));
-  await copied('sbx_abc:file', join(here, 'link'));
+  await copied(`${ID}:file`, join(here, 'link'));
   assert.equal(await readlink(join(here, 'link')), 'new', 'it is written through a symlink that is named');
   assert.equal(await readFile(join(here, 'new'), 'utf8'), 'one');
   await symlink('nowhere', join(here, 'broken'));
-  await refused('sbx_abc:file', join(here, 'broken'), /is a dangling symlink/);
-  await refused('sbx_abc:file', '/dev/null', /is not a file or folder/);
+  await refused(`${ID}:file`, join(here, 'broken'), /is a dangling symlink/);
+  await refused(`${ID}:file`, '/dev/null', /is not a file or folder/);
 });
 
 test('a copied folder has the target path of cp and merges into an existing one, both ways', async () => {
   for (const [source, target, from, to] of [
-    [here, there, here, 'sbx_abc:'],
-    [there, here, 'sbx_abc:', here],
+    [here, there, here, `${ID}:`],
+    [there, here, `${ID}:`, here],
   ] as const) {
     const at = (base: string, path: string): string =>
-      base === 'sbx_abc:' ? `${base}${path}` : join(base, path) + (path.endsWith('/.') ? '/.' : '');
+      base === `${ID}:` ? `${base}${path}` : join(base, path) + (path.endsWith('/.') ? '/.' : '');
     await mkdir(join(source, 'src'));
     await writeFile(join(source, 'src/a'), 'new');
     await mkdir(join(target, 'into/src/kept'), { recursive: true });
@@ -209,20 +216,20 @@ test('a source symlink is uploaded as a link, not downloaded; -L and a slash fol
   await writeFile(join(here, 'folder/in'), 'in');
   await symlink('real', join(here, 'link'));
   await symlink('folder', join(here, 'to folder'));
-  await copied(join(here, 'link'), 'sbx_abc:.');
+  await copied(join(here, 'link'), `${ID}:.`);
   assert.equal(await readlink(join(there, 'link')), 'real');
-  await copied(join(here, 'link'), 'sbx_abc:followed', '-L');
+  await copied(join(here, 'link'), `${ID}:followed`, '-L');
   assert.equal(await readFile(join(there, 'followed'), 'utf8'), 'content');
-  await copied(`${join(here, 'to folder')}/`, 'sbx_abc:.');
+  await copied(`${join(here, 'to folder')}/`, `${ID}:.`);
   assert.deepEqual(await readdir(join(there, 'to folder')), ['in']);
   await symlink('/etc/passwd', join(there, 'out'));
   await refused(
-    'sbx_abc:out',
+    `${ID}:out`,
     join(here, 'got'),
-    /^berth: sbx_abc:out: the source is a symlink; use -L to copy its target\n$/,
+    /^berth: sbx_abcabcabcabcabcabcabcabc:out: the source is a symlink; use -L to copy its target\n$/,
   );
   await symlink('followed', join(there, 'near'));
-  await copied('sbx_abc:near', join(here, 'got'), '-L');
+  await copied(`${ID}:near`, join(here, 'got'), '-L');
   assert.equal(await readFile(join(here, 'got'), 'utf8'), 'content');
 });
 
@@ -239,7 +246,7 @@ test('symlinks that leave the source are skipped and reported, the rest is copie
   ] as const)
     await symlink(target, join(there, 'tree', name));
 
-  const { code, stderr } = await cp('sbx_abc:tree', join(here, 'tree'));
+  const { code, stderr } = await cp(`${ID}:tree`, join(here, 'tree'));
   assert.equal(code, 1);
   assert.deepEqual(stderr.trimEnd().split('\n').sort(), [
     'berth: a/b/far: symlink points outside the copied folder: ../../../outside',
@@ -299,7 +306,7 @@ test('a hostile archive writes nothing outside its folder, and leaves nothing be
     ['nothing', [], /unexpected end/],
   ] as const) {
     answerWith(...pieces, ...(what === 'an archive without an end' || what === 'nothing' ? [] : [ARCHIVE_END]));
-    const { code, stderr } = await cp('sbx_abc:tree', join(here, 'tree'));
+    const { code, stderr } = await cp(`${ID}:tree`, join(here, 'tree'));
     assert.equal(code, 1, what);
     assert.match(stderr, expected, what);
     assert.deepEqual(await readdir(here), [], what);
@@ -321,7 +328,7 @@ test('a hostile archive writes nothing outside its folder, and leaves nothing be
     program,
     ARCHIVE_END,
   );
-  const { code, stderr } = await cp('sbx_abc:tree', join(here, 'tree'));
+  const { code, stderr } = await cp(`${ID}:tree`, join(here, 'tree'));
   assert.deepEqual([code, stderr.split('\n').length], [1, 3], stderr);
   assert.deepEqual((await readdir(join(here, 'tree'))).sort(), ['program', 'twice']);
   assert.equal(await readFile(join(here, 'tree/twice'), 'utf8'), 'first');
@@ -330,7 +337,7 @@ test('a hostile archive writes nothing outside its folder, and leaves nothing be
 
 test('names from a sandbox with control characters are escaped', async () => {
   answerWith(entry('t\u001b[2J\n', 'folder', { mode: 0o755 }), entry('../\u001b[2J', 'file'), ARCHIVE_END);
-  const { stderr } = await cp('sbx_abc:tree', join(here, 'tree'));
+  const { stderr } = await cp(`${ID}:tree`, join(here, 'tree'));
   assert.ok(!stderr.includes('\u001b') && stderr.includes(String.raw`\u001b[2J`), JSON.stringify(stderr));
 });
 
@@ -344,9 +351,9 @@ test('a large file is copied both ways', async () => {
   }
   await new Promise<void>((done) => file.end(done));
   const expected = sums.digest('hex');
-  await copied(join(here, 'large'), 'sbx_abc:large');
+  await copied(join(here, 'large'), `${ID}:large`);
   assert.equal(sum(await readFile(join(there, 'large'))), expected);
-  await copied('sbx_abc:large', join(here, 'back'));
+  await copied(`${ID}:large`, join(here, 'back'));
   assert.equal(sum(await readFile(join(here, 'back'))), expected);
 });
 
@@ -374,7 +381,9 @@ test('an interrupted or disconnected copy leaves no file behind', async () => {
       );
       begun.resolve(socket);
     };
-    const { child, ended } = startBerth(['cp', 'sbx_abc:f', join(here, 'f')], { env: api.environment });
+    const { child, ended } = startBerth(['cp', `${ID}:f`, join(here, 'f')], {
+      env: api.environment,
+    });
     const socket = await begun.promise;
     for (let looks = 0; (await readdir(here)).length === 0; looks += 1) {
       assert.ok(looks < 3_000, 'it is being unpacked');
@@ -405,14 +414,18 @@ test('an unreadable file, local or remote, is reported; so is a full remote disk
     'echo "tar: r: Wrote only 512 of 10240 bytes" >&2; ' +
       'echo "tar: r: Cannot write: No space left on device" >&2; exit 2',
   );
-  await refused(join(here, 'file'), 'sbx_abc:file', /^berth: sbx_abc:file: the disk of the sandbox is full\n$/);
+  await refused(
+    join(here, 'file'),
+    `${ID}:file`,
+    /^berth: sbx_abcabcabcabcabcabcabcabc:file: the disk of the sandbox is full\n$/,
+  );
   assert.deepEqual(await readdir(there), ['bin'], 'what was begun is gone');
   await tar('echo "tar: ./x: Cannot open: Permission denied" >&2; exit 2');
   await writeFile(join(there, 'x'), '');
   await refused(
-    'sbx_abc:x',
+    `${ID}:x`,
     join(here, 'x'),
-    /^berth: sbx_abc:x: permission denied: commands run as the user of the sandbox\n$|^berth: sbx_abc:x: x: Cannot open/,
+    /^berth: sbx_abcabcabcabcabcabcabcabc:x: permission denied: commands run as the user of the sandbox\n$|^berth: sbx_abcabcabcabcabcabcabcabc:x: x: Cannot open/,
   );
   // A failure of one entry does not stop the rest.
   await mkdir(join(there, 'some'));
@@ -420,8 +433,8 @@ test('an unreadable file, local or remote, is reported; so is a full remote disk
   await tar(
     `PATH=${process.env['PATH']}; tar "$@"; echo "tar: ./some/two: Cannot open: Permission denied" >&2; exit 2`,
   );
-  const { code, stderr } = await cp('sbx_abc:some', here);
-  assert.deepEqual([code, stderr], [1, 'berth: sbx_abc:some: some/two: Cannot open: Permission denied\n']);
+  const { code, stderr } = await cp(`${ID}:some`, here);
+  assert.deepEqual([code, stderr], [1, `berth: ${ID}:some: some/two: Cannot open: Permission denied\n`]);
   assert.deepEqual(await readdir(join(here, 'some')), ['one']);
   const skipped: string[] = [];
   await symlink('/proc/self/mem', join(here, 'some/pipe'));
@@ -436,19 +449,28 @@ test('an unreadable file, local or remote, is reported; so is a full remote disk
 
 test("a usage error has exit code 2, and a refusal the API's message", async () => {
   await refused(
-    'sbx_abc:a',
+    `${ID}:a`,
     'sbx_def:b',
-    /cannot copy from sandbox to sandbox.*\n {2}use berth exec -i sbx_abc -- tar c PATH \| berth exec -i sbx_def/,
+    /cannot copy from sandbox to sandbox.*\n {2}use berth exec -i sbx_abcabcabcabcabcabcabcabc -- tar c PATH \| berth exec -i sbx_def/,
     2,
   );
   await refused('a', 'b', /neither 'a' nor 'b' is a path in a sandbox/, 2);
-  await refused('sbx_abc:', here, /missing path after sbx_abc: \(sbx_abc:\. is \/code\)/, 2);
-  await refused('-', 'sbx_abc:x', /cannot copy from or to '-'/, 2);
-  await refused('file:with:colons', 'sbx_abc:x', /file:with:colons: no such file or folder/);
-  api.refuse = refusal(404, 'sandbox_not_found', 'there is no sandbox sbx_abc');
-  await refused('sbx_abc:x', here, /^berth: there is no sandbox sbx_abc \(sandbox_not_found\)\n$/);
+  await refused(
+    `${ID}:`,
+    here,
+    /missing path after sbx_abcabcabcabcabcabcabcabc: \(sbx_abcabcabcabcabcabcabcabc:\. is \/code\)/,
+    2,
+  );
+  await refused('-', `${ID}:x`, /cannot copy from or to '-'/, 2);
+  await refused('file:with:colons', `${ID}:x`, /file:with:colons: no such file or folder/);
+  api.refuse = refusal(404, 'sandbox_not_found', `there is no sandbox ${ID}`);
+  await refused(`${ID}:x`, here, /^berth: there is no sandbox sbx_abcabcabcabcabcabcabcabc \(sandbox_not_found\)\n$/);
   await writeFile(join(here, 'file'), '');
-  await refused(join(here, 'file'), 'sbx_abc:x', /^berth: there is no sandbox sbx_abc \(sandbox_not_found\)\n$/);
+  await refused(
+    join(here, 'file'),
+    `${ID}:x`,
+    /^berth: there is no sandbox sbx_abcabcabcabcabcabcabcabc \(sandbox_not_found\)\n$/,
+  );
 });
 
 test('a terminal shows the bytes during a copy', async () => {
@@ -462,9 +484,9 @@ test('a terminal shows the bytes during a copy', async () => {
       socket.close(1000);
     });
   };
-  const screen = new PseudoTerminal(process.execPath, [MAIN, 'cp', 'sbx_abc:f', join(here, 'f')], api.environment);
-  await screen.shows(/• copying from sbx_abc: \d+ s, 2\.0 MiB/);
+  const screen = new PseudoTerminal(process.execPath, [MAIN, 'cp', `${ID}:f`, join(here, 'f')], api.environment);
+  await screen.shows(/• copying from sbx_abcabcabcabcabcabcabcabc: \d+ s, 2\.0 MiB/);
   goOn.resolve();
-  await screen.shows('✓ copying from sbx_abc');
+  await screen.shows(`✓ copying from ${ID}`);
   assert.equal(await screen.ended(), 0);
 });

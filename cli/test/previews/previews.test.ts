@@ -146,7 +146,7 @@ test('a URL that is not a web page is never passed to a program', async (t) => {
     api.json = (request) =>
       request.method === 'POST' ? { preview: { url, expiresAt: '' } } : { sandbox: { id: 'sbx_a' } };
     const env = { ...api.environment, DISPLAY: ':99', PATH: `${folder}:${process.env['PATH']}` };
-    const { code } = await berth(['preview', 'open', 'sbx_a', '80'], { env });
+    const { code } = await berth(['preview', 'open', `sbx_${'a'.repeat(24)}`, '80'], { env });
     assert.equal(code, 0, 'it is printed');
     assert.throws(() => readFileSync(join(folder, 'opened')), /ENOENT/);
   }

@@ -224,7 +224,7 @@ test('wrong input of logs names what is allowed', async () => {
     [['SBX', id, '--folow'], 2, /unknown option '--folow'\n\(Did you mean --follow\?\)/],
     [['SBX', 'n\u001B[1mo'], 1, /sbx_\w+ has no process 'n\\u001b\[1mo'\n {2}berth ps -a sbx_\w+ lists its processes/],
     [['SBX', ''], 1, /sbx_\w+ has no process ''/],
-    [['../x', id], 2, /invalid sandbox id '\.\.\/x'/],
+    [['../x', id], 1, /no sandbox of the org org_\w+ has the name '\.\.\/x'/],
   ] as const) {
     const ran = await world.run(['logs', ...args]);
     assert.deepEqual([ran.code, ran.stdout], [code, ''], args.join(' '));

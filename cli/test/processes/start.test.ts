@@ -80,7 +80,7 @@ test('a usage error of exec -d, ps or kill is reported with exit code 2, and sta
       /from 1 to 600 without -d\n {2}berth exec -d --timeout-seconds 601/,
     ],
     [['exec', '-d', '--timeout-seconds', '31536001', 'SBX', 'x'], /from 1 to 600, with -d to 31536000/],
-    [['exec', '-d', 'sbx;', 'x'], /invalid sandbox id 'sbx;'/],
+    [['exec', '-d', '', 'x'], /invalid sandbox ''/],
     [['ps'], /missing required argument 'sandbox'/],
     [['ps', '--al', 'SBX'], /unknown option '--al'\n\(Did you mean --all\?\)/],
     [['kill', 'SBX'], /missing required argument 'processes'/],
