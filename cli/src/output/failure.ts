@@ -21,7 +21,9 @@ export const EXIT = {
   turnCanceled: 6,
   /** A message to an agent may have been delivered. */
   uncertain: 7,
-  /** A command in a sandbox timed out, as in timeout(1). */
+  /** `sandbox wait`: the sandbox settled in another status. */
+  settledElsewhere: 8,
+  /** A command in a sandbox or a wait timed out, as in timeout(1). */
   timedOut: 124,
   /** A command in a sandbox could not run, or its exit code is unknown. */
   notRun: 125,

@@ -1,8 +1,11 @@
-import type { api } from '@berth/sdk';
+import type { api, SandboxData } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
+import { UsageError } from '../output/failure.ts';
+import type { Column } from '../output/table.ts';
 import { since } from '../output/time.ts';
 import { sizeOf, sizeText, statusStyle } from './view.ts';
 import type { Input } from '../program/command-spec.ts';
+import { watchSandboxes } from './watch.ts';
 
 interface ListInput {
   endUser?: string;
@@ -13,24 +16,49 @@ interface ListInput {
   sort?: Sort;
   limit?: number;
   quiet?: boolean;
+  watch?: boolean;
+  interval?: number;
 }
+
+/** Pause between two requests of --watch. */
+const INTERVAL_SECONDS = 2;
+
+const COLUMNS: readonly Column<SandboxData>[] = [
+  { title: 'id', value: ({ id }) => id, whole: true },
+  { title: 'name', value: ({ name }) => name, least: 8 },
+  { title: 'status', value: ({ status }) => status, style: ({ status }) => statusStyle(status), least: 12 },
+  { title: 'size', value: (sandbox) => sizeText(sizeOf(sandbox)), optional: true },
+  { title: 'end user', value: ({ endUserId }) => endUserId, least: 8, optional: true },
+  { title: 'created', value: ({ createdAt }) => since(createdAt), least: 9 },
+];
 
 type Query = NonNullable<api.ListSandboxesData['query']>;
 type ListedStatus = NonNullable<Query['status']>[number];
 type Sort = NonNullable<Query['sort']>;
 
-export async function listSandboxes(context: CliContext, { options }: Input<ListInput>): Promise<void> {
+export async function listSandboxes(context: CliContext, { options }: Input<ListInput>): Promise<number | void> {
   const { connect, out, signal, stdout } = context;
-  const { endUser, project, search, quiet, sort, limit, ...others } = options;
+  const { endUser, project, search, quiet, sort, limit, watch, interval, status, metadata } = options;
+  if (watch === true && quiet === true) throw new UsageError('--watch cannot be combined with --quiet');
+  if (watch !== true && interval !== undefined) throw new UsageError('--interval requires --watch');
   const { berth, orgId } = await connect();
   const filter = {
-    ...others,
+    ...(status === undefined ? {} : { status }),
+    ...(metadata === undefined ? {} : { metadata }),
     ...(endUser === undefined ? {} : { endUserId: endUser }),
     ...(project === undefined ? {} : { projectId: project }),
     ...(search === undefined ? {} : { q: search }),
   };
   const query = { ...filter, ...(sort === undefined ? {} : { sort }), ...(limit === undefined ? {} : { limit }) };
-  const answer = await berth.raw.listSandboxes({ path: { orgId: await orgId() }, query, signal });
+  const path = { orgId: await orgId() };
+  if (watch === true) {
+    return await watchSandboxes(context, {
+      read: async () => (await berth.raw.listSandboxes({ path, query, signal })).sandboxes,
+      intervalSeconds: interval ?? INTERVAL_SECONDS,
+      columns: COLUMNS,
+    });
+  }
+  const answer = await berth.raw.listSandboxes({ path, query, signal });
   if (out.json) return out.object(answer);
   const shown = answer.sandboxes;
   if (quiet === true) {
@@ -38,19 +66,7 @@ export async function listSandboxes(context: CliContext, { options }: Input<List
     return;
   }
   out.table(
-    [
-      { title: 'id', value: ({ id }) => id, whole: true },
-      { title: 'name', value: ({ name }) => name, least: 8 },
-      {
-        title: 'status',
-        value: (sandbox) => sandbox.status,
-        style: (sandbox) => statusStyle(sandbox.status),
-        least: 12,
-      },
-      { title: 'size', value: (sandbox) => sizeText(sizeOf(sandbox)), optional: true },
-      { title: 'end user', value: ({ endUserId }) => endUserId, least: 8, optional: true },
-      { title: 'created', value: ({ createdAt }) => since(createdAt), least: 9 },
-    ],
+    COLUMNS,
     shown,
     Object.keys(filter).length > 0 ? 'no matching sandboxes' : 'no sandboxes; create one with berth sandbox create',
   );

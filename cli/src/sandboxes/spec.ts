@@ -68,6 +68,9 @@ const ensure: CommandSpec = {
 const ls: CommandSpec = {
   name: 'ls',
   summary: 'list the sandboxes of the org',
+  details:
+    'With --watch, a terminal is updated in place; otherwise each change is a line, or a line of JSON with --json: ' +
+    'added, changed or removed, and the sandbox. A use of a sandbox is no change.',
   options: [
     { flags: '--project <id>', about: 'only sandboxes of this project' },
     {
@@ -97,12 +100,15 @@ const ls: CommandSpec = {
       parse: wholeNumber(1, LIST_LIMIT.max),
     },
     { flags: '-q, --quiet', about: 'print only ids, one per line' },
+    { flags: '-w, --watch', about: 'show the list and its changes until Ctrl-C' },
+    { flags: '--interval <seconds>', about: 'interval of --watch (default: 2)', parse: wholeNumber(1, 3_600) },
   ],
   examples: [
     'berth sandbox ls',
     "berth sandbox ls --end-user customer-7 --json | jq -r '.sandboxes[].id'",
     'berth sandbox ls --status running --status ready --sort -lastActiveAt',
     'berth sandbox rm $(berth sandbox ls --status failed --quiet)',
+    'berth sandbox ls --watch --end-user customer-7',
   ],
   load: async () => (await import('./ls.ts')).listSandboxes,
 };
@@ -143,6 +149,32 @@ const rm: CommandSpec = {
   options: [NO_WAIT],
   examples: [`berth sandbox rm ${ID}`, 'berth sandbox rm $(berth sandbox ls --end-user customer-7 --quiet)'],
   load: async () => (await import('./transition.ts')).removeSandboxes,
+};
+
+const wait: CommandSpec = {
+  name: 'wait',
+  summary: 'wait until a sandbox has a status, or its repository is cloned',
+  details:
+    'A ready sandbox is also running. A settled sandbox is awaited too: another caller may wake it. ' +
+    'Exit codes: 0 when reached; 8 if it failed, was deleted or settled elsewhere, or has nothing to clone; ' +
+    '124 after the timeout.',
+  arguments: [SANDBOX],
+  options: [
+    {
+      flags: '--for <state>',
+      about: 'state to wait for',
+      choices: ['ready', 'running', 'stopped', 'deleted', 'clone'],
+      default: 'ready',
+    },
+    {
+      flags: '--timeout <time>',
+      about: 'longest wait, in seconds or as 10m',
+      parse: durationSeconds(1, 86_400),
+      default: 300,
+    },
+  ],
+  examples: [`berth sandbox wait ${ID} --for clone --timeout 10m`, `berth sandbox wait ${ID} --for stopped`],
+  load: async () => (await import('./wait.ts')).waitForSandbox,
 };
 
 const resize: CommandSpec = {
@@ -233,5 +265,5 @@ export const sandboxGroup: GroupSpec = {
   name: 'sandbox',
   alias: 'sb',
   summary: 'create, inspect, update and delete sandboxes',
-  commands: [create, ensure, ls, get, update, execCommand, sleep, wake, resize, egress, renew, rm, metrics],
+  commands: [create, ensure, ls, get, update, execCommand, wait, sleep, wake, resize, egress, renew, rm, metrics],
 };

@@ -1,7 +1,7 @@
 // `berth sandbox update`: changes name, labels and idle time of a sandbox.
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
-import { sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 import type { Input } from '../program/command-spec.ts';
 import { sandboxFields } from './view.ts';
 
@@ -15,16 +15,17 @@ interface UpdateOptions {
 const SHOWN: ReadonlySet<string> = new Set(['id', 'name', 'metadata', 'idle minutes']);
 
 export async function updateSandbox(
-  { connect, out, signal }: CliContext,
+  context: CliContext,
   { args: [typed], options }: Input<UpdateOptions>,
 ): Promise<void> {
-  const id = sandboxId(typed);
+  const { connect, out, signal } = context;
   const { name, metadata, unset = [], idleMinutes } = options;
   const labels = metadata !== undefined || unset.length > 0;
   if (name === undefined && !labels && idleMinutes === undefined)
     throw new UsageError('no change given: use --name, --metadata, --unset or --idle-minutes');
   const both = unset.find((key) => metadata !== undefined && Object.hasOwn(metadata, key));
   if (both !== undefined) throw new UsageError(`--metadata and --unset both name the label ${both}`);
+  const id = await findSandbox(context, typed);
   const { berth } = await connect();
   const sandbox = await berth.sandboxes.get(id, { signal });
   const kept = Object.entries(sandbox.data.metadata).filter(([key]) => !unset.includes(key));

@@ -1,0 +1,97 @@
+// `berth sandbox ls --watch`: shows the list and its changes until Ctrl-C.
+import { BerthError, type SandboxData } from '@berth/sdk';
+import type { CliContext } from '../program/context.ts';
+import { plainText } from '../output/plain-text.ts';
+import { Screen } from '../output/screen.ts';
+import { tableLines, type Column } from '../output/table.ts';
+import { repeat } from '../interaction/repeat.ts';
+import { sandboxLine } from './view.ts';
+
+/** Consecutive failed polls before the watch gives up; the service may be restarting. */
+const MAX_FAILED_POLLS = 30;
+
+interface Watch {
+  /** Requests the list. */
+  read: () => Promise<readonly SandboxData[]>;
+  intervalSeconds: number;
+  columns: readonly Column<SandboxData>[];
+}
+
+/** A change of the list: `removed` sandboxes are deleted, or no longer match. */
+interface Change {
+  change: 'added' | 'changed' | 'removed';
+  sandbox: SandboxData;
+}
+
+/** Resolves with the exit code. */
+export async function watchSandboxes(context: CliContext, { read, intervalSeconds, columns }: Watch): Promise<number> {
+  const { out, signal, stdout, environment } = context;
+  const known = new Map<string, SandboxData>();
+  const poll = tolerant(context, read);
+  const options = { intervalSeconds, signal };
+  if (out.json || !stdout.isTTY || environment['TERM'] === 'dumb') {
+    return await repeat(options, async () => {
+      for (const change of changesOf(known, await poll())) {
+        if (out.json) out.objectLine(change);
+        else out.line(`${sandboxLine(change.sandbox)}${change.change === 'removed' ? ' (removed)' : ''}`);
+      }
+    });
+  }
+  let shown: readonly SandboxData[] = [];
+  try {
+    return await Screen.during(stdout, async (screen) => {
+      const title = `${intervalSeconds === 1 ? 'every second' : `every ${intervalSeconds} s`}; Ctrl-C stops`;
+      return await repeat(options, async () => {
+        const now = await poll();
+        if (now !== null) shown = now;
+        const lines = shown.length === 0 ? ['no sandboxes'] : tableLines(columns, shown, { width: out.columns });
+        screen.show([title, '', ...lines]);
+      });
+    });
+  } finally {
+    // Leaves the last list on the normal screen.
+    out.table(columns, shown, 'no sandboxes');
+  }
+}
+
+/** Resolves with null after a failure that passes. */
+function tolerant({ out, stdout }: CliContext, read: Watch['read']): () => Promise<readonly SandboxData[] | null> {
+  let failed = 0;
+  return async () => {
+    try {
+      const found = await read();
+      failed = 0;
+      return found;
+    } catch (error) {
+      failed += 1;
+      if (!(error instanceof BerthError) || !error.retryable || failed > MAX_FAILED_POLLS) throw error;
+      if (failed === 1 && !stdout.isTTY) out.note(`berth: ${plainText(error.message)}; retrying`);
+      return null;
+    }
+  };
+}
+
+/** Compares the list with the known sandboxes, and replaces those. */
+function changesOf(known: Map<string, SandboxData>, now: readonly SandboxData[] | null): Change[] {
+  if (now === null) return [];
+  const changes: Change[] = [];
+  const ids = new Set(now.map(({ id }) => id));
+  for (const [id, sandbox] of known) {
+    if (ids.has(id)) continue;
+    changes.push({ change: 'removed', sandbox });
+    known.delete(id);
+  }
+  // Oldest first, as the feed of activity.
+  for (const sandbox of now.toReversed()) {
+    const before = known.get(sandbox.id);
+    if (before === undefined) changes.push({ change: 'added', sandbox });
+    else if (withoutUse(before) !== withoutUse(sandbox)) changes.push({ change: 'changed', sandbox });
+    known.set(sandbox.id, sandbox);
+  }
+  return changes;
+}
+
+/** A use of the sandbox is no change. */
+function withoutUse(sandbox: SandboxData): string {
+  return JSON.stringify({ ...sandbox, lastActiveAt: '', lastActiveBy: null });
+}
