@@ -7,7 +7,12 @@ import { AGENT_OPERATIONS, TURN_STATES } from '@berth/contract/agents/state.ts';
 import { COMMAND_OUTPUT, terminalInSandbox, terminalSignal } from '@berth/contract/connections/terminal.ts';
 import { followProcessOutput } from '@berth/contract/commands/follow.ts';
 import { tunnelToSandbox } from '@berth/contract/connections/tunnel.ts';
-import { BEARER_SUBPROTOCOL, WEBSOCKET_CLOSE, WEBSOCKET_SUBPROTOCOL } from '@berth/contract/connections/websocket.ts';
+import {
+  BEARER_SUBPROTOCOL,
+  OUTCOME_SUBPROTOCOL,
+  WEBSOCKET_CLOSE,
+  WEBSOCKET_SUBPROTOCOL,
+} from '@berth/contract/connections/websocket.ts';
 import { ERRORS } from '@berth/contract/route/errors.ts';
 import { ADMINISTRATION, permission, ROLE_PERMISSIONS } from '@berth/contract/route/permissions.ts';
 import { MACHINE_SIZES, PROFILE_SIZES, SIZE_PROFILES } from '@berth/contract/sandboxes/machine-sizes.ts';
@@ -55,6 +60,7 @@ export async function contractModules(): Promise<Record<string, string>> {
       },
       WEBSOCKET_SUBPROTOCOL,
       BEARER_SUBPROTOCOL,
+      OUTCOME_SUBPROTOCOL,
       WEBSOCKET_CLOSE,
       COMMAND_OUTPUT,
       TERMINAL_SIGNALS: terminalSignal.options,

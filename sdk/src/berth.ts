@@ -36,8 +36,8 @@ export interface BerthOptions {
   /** Replaces the global `fetch`. */
   fetch?: typeof globalThis.fetch;
   /**
-   * WebSocket of streams; default: the global one, which Node 20 lacks. Only that of the npm
-   * package `ws` has back-pressure on Node.
+   * WebSocket of streams; default: the global one, which Node 20 lacks: pass that of the npm
+   * package `ws`.
    */
   WebSocket?: WebSocketConstructor;
 }

@@ -2,7 +2,7 @@
 import type { Calls } from './calls/calls.ts';
 import { BerthError } from './transport/errors.ts';
 import { WEBSOCKET_PATHS } from './generated/contract-tables.ts';
-import { SSH_PORT, TERMINAL_DEFAULT_SIZE, WAKE_ON_USE_WAIT_MS } from './generated/limits.ts';
+import { TERMINAL_DEFAULT_SIZE, WAKE_ON_USE_WAIT_MS } from './generated/limits.ts';
 import type { CallOptions } from './transport/transport.ts';
 import type { Connection } from './streams/connection.ts';
 import type { SandboxCommand, SandboxTerminal, TerminalSize } from './streams/program.ts';
@@ -22,7 +22,6 @@ export interface TerminalOptions extends StreamOptions, Partial<TerminalSize> {
 const OPEN_TIMEOUT_MS = WAKE_ON_USE_WAIT_MS + 30_000;
 /** Request headers are limited to 16 KiB. */
 const COMMAND_URL_BYTES = 14_336;
-const AWAKE: readonly string[] = ['running', 'ready'];
 
 /** Connections to an awake sandbox, or to one whose project has `wakeOnUse`. */
 export class SandboxStreams {
@@ -52,8 +51,11 @@ export class SandboxStreams {
     return await this.#open('terminal', what, query, options, (one) => new SandboxCommand(one));
   }
 
-  /** Opens a TCP connection to a port, by default the ssh server's. */
-  async tunnel(port: number = SSH_PORT, options: StreamOptions = {}): Promise<SandboxTunnel> {
+  /**
+   * Opens a TCP connection to a port. Rejects with `port_refused` if nothing listens there, and
+   * with `port_forbidden` for the port of Berth's guest daemon.
+   */
+  async connect(port: number, options: StreamOptions = {}): Promise<SandboxTunnel> {
     const query = { port: String(port) };
     const { SandboxTunnel } = await import('./streams/tunnel.ts');
     return await this.#open('tunnel', 'the tunnel', query, options, (one) => new SandboxTunnel(one));
@@ -67,20 +69,9 @@ export class SandboxStreams {
     make: (connection: Connection) => T,
   ): Promise<T> {
     const path = WEBSOCKET_PATHS[kind].replace('{sandboxId}', encodeURIComponent(this.id));
-    const explain = async (): Promise<void> => await this.#explain({ signal });
     const { openConnection } = await import('./streams/open.ts');
     const limits = { signal, timeoutMs };
-    return await openConnection(this.#calls.endpoint, { what, path, query }, limits, make, explain);
-  }
-
-  /** Global WebSockets give no reason for a failure: derive it from the sandbox's status. */
-  async #explain(options: CallOptions): Promise<void> {
-    const path = { sandboxId: this.id };
-    const { sandbox } = await this.#calls.raw.getSandbox({ path, ...this.#calls.with(options) });
-    if (AWAKE.includes(sandbox.status)) return;
-    throw new BerthError(`cannot connect to sandbox ${this.id}: it is ${sandbox.status}`, {
-      code: 'sandbox_state_conflict',
-    });
+    return await openConnection(this.#calls.endpoint, { what, path, query }, limits, make);
   }
 }
 

@@ -76,7 +76,7 @@ async function use(berth) {
 }
 
 async function stream(sandbox) {
-  const tunnel = await sandbox.tunnel(80);
+  const tunnel = await sandbox.connect(80);
   await write(tunnel.writable, 'through the tunnel');
   const echoed = await new Response(tunnel.readable).text();
   await tunnel.closed;
@@ -193,7 +193,7 @@ test("the package's types are self-contained in both module resolutions of TypeS
       const status: SandboxStatus | (string & {}) = sandbox.status;
       return (await sandbox.exec(status)).ok ? sandbox : sandbox.waitUntil('ready');
     }
-    export const connect = (sandbox: Sandbox): Promise<SandboxTunnel> => sandbox.tunnel(SSH_PORT);
+    export const connect = (sandbox: Sandbox): Promise<SandboxTunnel> => sandbox.connect(SSH_PORT);
     export const server: TestServer = new TestServer();
   `;
   await writeFile(join(project, 'use.ts'), code);

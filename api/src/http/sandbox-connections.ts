@@ -59,7 +59,8 @@ async function serve(
   call.onStart = () => sockets.require(request, reply);
   const opened = await connectRoute(control, bound, call);
   if (!('connection' in opened)) {
-    void sendResponse(reply, opened);
+    if (sockets.refuse(request, reply, opened)) logRequest(request, reply, { status: opened.status });
+    else void sendResponse(reply, opened);
     return;
   }
   // Synchronous from here: errors of the connection or its caller always find a listener.

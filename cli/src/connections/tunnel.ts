@@ -11,7 +11,7 @@ import type { Input } from '../program/command-spec.ts';
 export async function tunnel(context: CliContext, { args: [typed], options }: Input<{ port?: number }>): Promise<void> {
   const { connect, signal, stdin, stdout } = context;
   const id = await findSandbox(context, typed);
-  const opened = await streamsOf(await connect(), id).tunnel(options.port ?? SSH_PORT, { signal });
+  const opened = await streamsOf(await connect(), id).connect(options.port ?? SSH_PORT, { signal });
   await join(opened, stdin, stdout);
 }
 

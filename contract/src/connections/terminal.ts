@@ -3,8 +3,8 @@
 //
 //   open    new WebSocket('wss://…/v1/sandboxes/{id}/terminal?cols=120&rows=40', ['berth.v1',
 //           'berth.bearer.' + token]). Clients that can set headers send Authorization instead of
-//           the second subprotocol. A refusal is a JSON error; a browser sees only a failed
-//           connection and can fetch GET /v1/sandboxes/{id} for the status. `command=…` runs a
+//           the second subprotocol. A refusal is a JSON error; a browser, which
+//           cannot read it, offers berth.outcome too (websocket.ts). `command=…` runs a
 //           command instead of the login shell, as exec does: /bin/sh -c in /code, with the same
 //           environment except TERM. `tty=false`, only with a command, uses pipes instead of a
 //           terminal; `cols` and `rows` are then ignored. The request head is limited to 16 KiB:

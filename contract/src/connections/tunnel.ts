@@ -22,11 +22,13 @@ const tunnelQuery = z.object({
 });
 
 /**
- * Text frame of either side: half-closes its direction, as a TCP FIN. Data is sent in binary frames
- * of any length. The server closes the WebSocket after both directions ended, or when
- * the other direction has been silent for 25 s after one ended.
+ * Text frames of the client. Data is sent in binary frames of any length.
+ * - `end`, also of the server: half-closes its direction, as a TCP FIN. The server closes the
+ *   WebSocket after both directions ended, or when the other direction has been silent for 25 s
+ *   after one ended.
+ * - `pause`: the server stops reading from the sandbox until `pause` is false, as for a terminal.
  */
-export const tunnelEnd = z.strictObject({ end: z.literal(true) });
+export const tunnelOrder = z.union([z.strictObject({ end: z.literal(true) }), z.strictObject({ pause: z.boolean() })]);
 
 export const tunnelToSandbox = defineRoute({
   name: 'tunnelToSandbox',

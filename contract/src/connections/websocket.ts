@@ -12,6 +12,25 @@ export const WEBSOCKET_SUBPROTOCOL = 'berth.v1';
 export const BEARER_SUBPROTOCOL = 'berth.bearer.';
 
 /**
+ * Offered beside {@link WEBSOCKET_SUBPROTOCOL} by clients that cannot read the response to a
+ * refused upgrade, such as browsers. If the server selects it, its first text frame is the
+ * outcome: a refusal becomes a frame with the JSON error, then a close with its status.
+ */
+export const OUTCOME_SUBPROTOCOL = 'berth.outcome';
+export type WebSocketOutcome =
+  | { opened: true }
+  | {
+      refused: {
+        status: number;
+        requestId: string;
+        /** Seconds. */
+        retryAfter?: string;
+        /** Error envelope. */
+        body: unknown;
+      };
+    };
+
+/**
  * Text frame of the client, accepted by every WebSocket: replaces the access token with another one
  * of the same user. A connection is closed when its token expires, is revoked or loses the
  * permission.
@@ -25,7 +44,10 @@ export const renewBearer = z.strictObject({ bearer: z.string().min(1).max(512) }
  */
 export const WEBSOCKET_CLOSE = { ended: 1000, goingAway: 1001, notUnderstood: 1003, broken: 1011 } as const;
 
+/** Added to the HTTP status of an API error. */
+export const API_ERROR_CLOSE = 4_000;
+
 /** Close code of an API error. */
 export function closeCodeOf(code: ErrorCode): number {
-  return 4_000 + ERRORS[code].status;
+  return API_ERROR_CLOSE + ERRORS[code].status;
 }

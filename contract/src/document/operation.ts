@@ -82,7 +82,12 @@ function descriptionOf(route: Route): string {
         'breaks before the end of the body, which is the error envelope.',
     );
   }
-  if (route.websocket === true) sentences.push('Upgrades to a WebSocket: version 13, subprotocol `berth.v1`.');
+  if (route.websocket === true) {
+    sentences.push(
+      'Upgrades to a WebSocket: version 13, subprotocol `berth.v1`. With `berth.outcome` as well, a refusal is a ' +
+        'text frame instead.',
+    );
+  }
   const paragraphs = [sentences.join(' ')];
   if (route.auth.length > 0) {
     const words = route.auth.map((kind) => SECURITY[kind].words).join(', ');

@@ -509,6 +509,8 @@ export const WEBSOCKET_SUBPROTOCOL = "berth.v1" as const;
 
 export const BEARER_SUBPROTOCOL = "berth.bearer." as const;
 
+export const OUTCOME_SUBPROTOCOL = "berth.outcome" as const;
+
 export const WEBSOCKET_CLOSE = {
   "ended": 1000,
   "goingAway": 1001,

@@ -42,7 +42,6 @@ export function followedOutput(connection: Connection): ReadableStream<ProcessOu
     connection.fail(new BerthError(`${connection.what} sent frames of no process`, { code: 'invalid_answer' }));
   };
   connection.attach({
-    canPause: true,
     bytes: (frame) => {
       const hasNumber = !streams.has('output');
       const name = hasNumber ? NAMES.get(frame[0] ?? 0) : 'output';

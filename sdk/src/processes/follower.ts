@@ -53,7 +53,7 @@ export class Follower {
     const limits = { signal: this.signal, timeoutMs: OPEN_TIMEOUT_MS };
     try {
       const make = (connection: Connection): Opened => ({ connection, output: followedOutput(connection) });
-      return await openConnection(this.#calls.endpoint, target, limits, make, async () => undefined);
+      return await openConnection(this.#calls.endpoint, target, limits, make);
     } catch {
       this.signal.throwIfAborted();
       // Requests do the same, and tell why if they cannot.

@@ -3,7 +3,7 @@ import { BerthError } from '../transport/errors.ts';
 import type { Connection } from './connection.ts';
 
 const QUEUE_BYTES = 262_144;
-/** Limit of unread output if the WebSocket cannot be paused. */
+/** Limit of unread output if neither the WebSocket nor the server can be paused. */
 const UNREAD_BYTES = 16_777_216;
 
 const size = (chunk: Uint8Array | string | undefined): number =>

@@ -1,15 +1,13 @@
 // A connection to a sandbox: binary and JSON frames, close reasons and back-pressure. The receiver
 // interprets the frames.
 import { BerthError } from '../transport/errors.ts';
-import { WEBSOCKET_CLOSE } from '../generated/contract-tables.ts';
+import { OUTCOME_SUBPROTOCOL, WEBSOCKET_CLOSE } from '../generated/contract-tables.ts';
 import { WEBSOCKET } from '../generated/limits.ts';
 import { parseJson } from '../transport/transport.ts';
 import { Socket, type UpgradeResponse } from './web-socket.ts';
 
 /** Interprets the frames of a connection. */
 interface Receiver {
-  /** Whether the server takes the order `pause`. */
-  readonly canPause: boolean;
   bytes(chunk: Uint8Array): void;
   /** Called with the object of a text frame. */
   order(value: Readonly<Record<string, unknown>>): void;
@@ -43,8 +41,16 @@ export function closedError(what: string, code: number, reason: string): BerthEr
   return new BerthError(`${what} was closed: ${words}`, { code: reason in CLOSE_REASONS ? reason : 'stream_closed' });
 }
 
-/** A failed handshake: the server's response, or the implementation's message. */
-export type OpenFailure = { response: UpgradeResponse } | { message: string };
+/** A refusal in the first frame of the server. */
+interface Refused {
+  status?: unknown;
+  requestId?: unknown;
+  retryAfter?: unknown;
+  body?: unknown;
+}
+
+/** A failed opening: the server's response or frame, or the implementation's message. */
+export type OpenFailure = { response: UpgradeResponse } | { refused: Refused } | { message: string };
 
 export class Connection {
   /** Name for messages. */
@@ -60,6 +66,8 @@ export class Connection {
   /** Input since the pause, and its waiting senders. */
   #pausedInput = 0;
   #waiting: (() => void)[] = [];
+  /** The server's first frame tells whether it is open. */
+  #awaitsOutcome = false;
   #ended = false;
 
   constructor(what: string, webSocket: object) {
@@ -71,7 +79,10 @@ export class Connection {
     this.#settle = settle;
     let words = '';
     this.#socket = new Socket(webSocket, {
-      opened: () => settle(null),
+      opened: (protocol) => {
+        this.#awaitsOutcome = protocol === OUTCOME_SUBPROTOCOL;
+        if (!this.#awaitsOutcome) settle(null);
+      },
       refused: (response) => settle({ response }),
       failed: (message) => {
         words = message.trim();
@@ -113,7 +124,7 @@ export class Connection {
   /** Stops reading until {@link release} was called for every held stream. */
   hold(stream: object): void {
     if (this.#socket.canHold) this.#socket.hold(stream);
-    else if (this.#receiver?.canPause === true) this.pause(stream);
+    else this.pause(stream);
   }
 
   release(stream: object): void {
@@ -158,7 +169,13 @@ export class Connection {
       return;
     }
     const value = parseJson(frame);
-    if (typeof value === 'object' && value !== null) this.#receiver?.order(value as Record<string, unknown>);
+    if (typeof value !== 'object' || value === null) return;
+    if (!this.#awaitsOutcome) {
+      this.#receiver?.order(value as Record<string, unknown>);
+      return;
+    }
+    this.#awaitsOutcome = false;
+    this.#settle('refused' in value ? { refused: value.refused as Refused } : null);
   }
 
   #end(failure: unknown): void {

@@ -1,6 +1,6 @@
 // Opens WebSockets of sandboxes: address, credential, timeout and refusals.
 import { BerthError } from '../transport/errors.ts';
-import { BEARER_SUBPROTOCOL, WEBSOCKET_SUBPROTOCOL } from '../generated/contract-tables.ts';
+import { BEARER_SUBPROTOCOL, OUTCOME_SUBPROTOCOL, WEBSOCKET_SUBPROTOCOL } from '../generated/contract-tables.ts';
 import { Deadline } from '../transport/time.ts';
 import { refused, type CallOptions, type Credential } from '../transport/transport.ts';
 import { Connection, type OpenFailure } from './connection.ts';
@@ -26,18 +26,16 @@ const REFUSAL_CHARACTERS = 65_536;
 
 /**
  * Resolves when the WebSocket is open; the signal also closes it later.
- * @param make attaches the receiver @param explain throws the reason of a refusal if the WebSocket
- * reports none
+ * @param make attaches the receiver
  */
 export async function openConnection<T>(
   endpoint: Endpoint,
   target: Target,
   { signal, timeoutMs }: CallOptions & { timeoutMs: number },
   make: (connection: Connection) => T,
-  explain: () => Promise<void>,
 ): Promise<T> {
   signal?.throwIfAborted();
-  const { connection, tells } = await connect(endpoint, target);
+  const connection = await connect(endpoint, target);
   const made = make(connection);
   const what = `GET ${target.path}`;
   const deadline = new Deadline(timeoutMs, what, [signal]);
@@ -53,11 +51,16 @@ export async function openConnection<T>(
       signal?.throwIfAborted();
       throw failure;
     }
+    if (outcome !== null && 'refused' in outcome) {
+      connection.close();
+      const { status, requestId, retryAfter, body } = outcome.refused;
+      const headers = headersOf({ 'x-request-id': requestId, 'retry-after': retryAfter });
+      throw refused(what, { status: Number(status), headers }, JSON.stringify(body) ?? '', false);
+    }
   } finally {
     deadline.end();
   }
   if (outcome !== null) {
-    if (!tells) await explain();
     const words = outcome.message === '' ? 'the WebSocket reported no reason' : outcome.message;
     throw new BerthError(`cannot connect to ${endpoint.url}: ${words}`, { code: 'connection_failed' });
   }
@@ -67,23 +70,18 @@ export async function openConnection<T>(
   return made;
 }
 
-async function connect(
-  endpoint: Endpoint,
-  { what, path, query }: Target,
-): Promise<{ connection: Connection; tells: boolean }> {
+async function connect(endpoint: Endpoint, { what, path, query }: Target): Promise<Connection> {
   const { url, credential, WebSocket = globalWebSocket() } = endpoint;
   const token = typeof credential === 'string' ? credential : await credential();
   const address = `${url.replace(/^http/, 'ws')}${path}?${new URLSearchParams(query).toString()}`;
   if (isNodeWebSocket(WebSocket)) {
     const options = { headers: { authorization: `Bearer ${token}` }, perMessageDeflate: false };
     const Implementation = WebSocket as new (url: string, protocols: string[], options: unknown) => object;
-    return {
-      connection: new Connection(what, new Implementation(address, [WEBSOCKET_SUBPROTOCOL], options)),
-      tells: true,
-    };
+    return new Connection(what, new Implementation(address, [WEBSOCKET_SUBPROTOCOL], options));
   }
-  const protocols = [WEBSOCKET_SUBPROTOCOL, `${BEARER_SUBPROTOCOL}${token}`];
-  return { connection: new Connection(what, new WebSocket(address, protocols)), tells: false };
+  // Others do not expose the response to a refused upgrade.
+  const protocols = [WEBSOCKET_SUBPROTOCOL, OUTCOME_SUBPROTOCOL, `${BEARER_SUBPROTOCOL}${token}`];
+  return new Connection(what, new WebSocket(address, protocols));
 }
 
 function globalWebSocket(): WebSocketConstructor {
@@ -116,7 +114,11 @@ async function refusal(
     signal.removeEventListener('abort', stop);
   }
   connection.close();
+  return refused(what, { status: response.statusCode ?? 0, headers: headersOf(response.headers) }, text, false);
+}
+
+function headersOf(values: Readonly<Record<string, unknown>>): Headers {
   const headers = new Headers();
-  for (const [name, value] of Object.entries(response.headers)) if (typeof value === 'string') headers.set(name, value);
-  return refused(what, { status: response.statusCode ?? 0, headers }, text, false);
+  for (const [name, value] of Object.entries(values)) if (typeof value === 'string') headers.set(name, value);
+  return headers;
 }

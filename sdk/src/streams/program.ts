@@ -38,7 +38,6 @@ abstract class Program {
     this.exited = new Promise((resolve, reject) => {
       let exited: Exit | undefined;
       connection.attach({
-        canPause: true,
         bytes: (chunk) => outputs.bytes(chunk),
         order: ({ exit, signal }) => {
           if (Number.isInteger(exit))

@@ -20,7 +20,6 @@ export class SandboxTunnel {
     this.writable = input.writable;
     this.closed = new Promise((resolve, reject) => {
       connection.attach({
-        canPause: false,
         bytes: (chunk) => output.push(chunk),
         order: ({ end }) => {
           if (end === true) output.end(null);

@@ -3,8 +3,7 @@
 import { WEBSOCKET } from '../generated/limits.ts';
 
 /**
- * A WebSocket class: the global one, or that of the npm package `ws`. Node 20 needs `ws`; later
- * versions need it for back-pressure of tunnels.
+ * A WebSocket class: the global one, or that of the npm package `ws`. Node 20 needs `ws`.
  */
 export type WebSocketConstructor = new (url: string, protocols?: string[]) => object;
 
@@ -27,6 +26,8 @@ interface SocketEvent {
 interface AnyWebSocket {
   binaryType: string;
   readonly readyState: number;
+  /** Selected subprotocol. */
+  readonly protocol: string;
   readonly bufferedAmount: number;
   readonly isPaused?: boolean;
   send(data: string | Uint8Array, sent?: () => void): void;
@@ -42,7 +43,8 @@ interface AnyWebSocket {
 
 /** Socket events, called only after the constructor returned. */
 interface SocketHandlers {
-  opened(): void;
+  /** @param protocol selected by the server */
+  opened(protocol: string): void;
   /** Only with `ws`. */
   refused(response: UpgradeResponse): void;
   /** May precede `closed`, with the implementation's message. */
@@ -78,7 +80,7 @@ export class Socket {
     this.#socket = any;
     this.#withCallback = any.on !== undefined;
     if (any.binaryType === 'blob') any.binaryType = 'arraybuffer';
-    any.addEventListener('open', () => handlers.opened());
+    any.addEventListener('open', () => handlers.opened(any.protocol));
     any.addEventListener('error', ({ message }) => handlers.failed(message ?? ''));
     any.addEventListener('message', ({ data }) => {
       if (!this.#closed) handlers.received(data instanceof ArrayBuffer ? new Uint8Array(data) : (data as Uint8Array));

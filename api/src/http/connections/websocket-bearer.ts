@@ -10,8 +10,7 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** Returns the request's `Authorization`, or its equivalent among the offered subprotocols. */
 export function websocketAuthorization({ headers }: IncomingMessage): string | undefined {
   if (headers.authorization !== undefined) return headers.authorization;
-  const names = (headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
-  const offered = names.find((name) => name.startsWith(BEARER_SUBPROTOCOL));
+  const offered = namesOf(headers['sec-websocket-protocol']).find((name) => name.startsWith(BEARER_SUBPROTOCOL));
   return offered === undefined ? undefined : `Bearer ${offered.slice(BEARER_SUBPROTOCOL.length)}`;
 }
 
@@ -22,11 +21,19 @@ export function websocketAuthorization({ headers }: IncomingMessage): string | u
 export function requireSubprotocol({ headers }: IncomingMessage): void {
   const header = headers['sec-websocket-protocol'];
   if (header === undefined) return;
-  const offered = header.split(',').map((name) => name.trim());
+  const offered = namesOf(header);
   const wellFormed = offered.every((name) => TOKEN.test(name)) && new Set(offered).size === offered.length;
   if (wellFormed && offered.includes(WEBSOCKET_SUBPROTOCOL)) return;
   throw new CodedError(
     'invalid_request',
     `the header Sec-WebSocket-Protocol must be absent, or a list that includes ${WEBSOCKET_SUBPROTOCOL}`,
   );
+}
+
+export function offers({ headers }: IncomingMessage, name: string): boolean {
+  return namesOf(headers['sec-websocket-protocol']).includes(name);
+}
+
+function namesOf(header: string | undefined): string[] {
+  return (header ?? '').split(',').map((name) => name.trim());
 }

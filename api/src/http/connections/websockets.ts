@@ -4,17 +4,24 @@
 import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { WEBSOCKET } from '@berth/contract/route/limits.ts';
-import { WEBSOCKET_CLOSE, WEBSOCKET_SUBPROTOCOL } from '@berth/contract/connections/websocket.ts';
+import {
+  API_ERROR_CLOSE,
+  OUTCOME_SUBPROTOCOL,
+  WEBSOCKET_CLOSE,
+  WEBSOCKET_SUBPROTOCOL,
+  type WebSocketOutcome,
+} from '@berth/contract/connections/websocket.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { WebSocketServer, type WebSocket } from 'ws';
 import { CodedError } from '../../rules/coded-error.ts';
 import { CallerGone } from '../../call/failure.ts';
-import { requireSubprotocol } from './websocket-bearer.ts';
+import type { RouteResponse } from '../../call/call-route.ts';
+import { offers, requireSubprotocol } from './websocket-bearer.ts';
 
 const VERSION = '13';
 const KEY = /^[0-9A-Za-z+/]{22}==$/;
-/** Time for close handshakes when the instance stops. */
-const GOING_AWAY_MS = 1_000;
+/** Time for the close handshakes of refusals, and of all when the instance stops. */
+const CLOSING_MS = 1_000;
 
 interface Upgrade {
   socket: Socket;
@@ -38,7 +45,8 @@ export class WebSockets {
     clientTracking: false,
     perMessageDeflate: false,
     maxPayload: WEBSOCKET.frameBytes,
-    handleProtocols: (offered) => (offered.has(WEBSOCKET_SUBPROTOCOL) ? WEBSOCKET_SUBPROTOCOL : false),
+    handleProtocols: (offered) =>
+      [OUTCOME_SUBPROTOCOL, WEBSOCKET_SUBPROTOCOL].find((name) => offered.has(name)) ?? false,
   });
   #app: FastifyInstance | undefined;
   #closing = false;
@@ -88,6 +96,37 @@ export class WebSockets {
    * Call after {@link require}.
    */
   accept(request: FastifyRequest, reply: FastifyReply): WebSocket {
+    const websocket = this.#shake(request, reply);
+    sendOutcome(websocket, { opened: true });
+    return websocket;
+  }
+
+  /**
+   * Reports a refusal over a WebSocket to a client that offered {@link OUTCOME_SUBPROTOCOL} in a
+   * valid handshake. Returns false for others, which get a response.
+   */
+  refuse(request: FastifyRequest, reply: FastifyReply, { status, headers, body }: RouteResponse): boolean {
+    if (!offers(request.raw, OUTCOME_SUBPROTOCOL) || !this.#isValid(request, reply)) return false;
+    const websocket = this.#shake(request, reply);
+    websocket.on('error', (error) => request.log.debug({ err: error }, 'WebSocket failed'));
+    const retryAfter = headers['retry-after'];
+    const refused = { status, requestId: request.id, body, ...(retryAfter === undefined ? {} : { retryAfter }) };
+    sendOutcome(websocket, { refused });
+    closeSoon(websocket, API_ERROR_CLOSE + status, '');
+    return true;
+  }
+
+  #isValid(request: FastifyRequest, reply: FastifyReply): boolean {
+    try {
+      this.require(request, reply);
+      return true;
+    } catch (error) {
+      if (!(error instanceof CodedError)) throw error;
+      return false;
+    }
+  }
+
+  #shake(request: FastifyRequest, reply: FastifyReply): WebSocket {
     const upgrade = this.#upgrades.get(request.raw);
     if (upgrade === undefined || !upgrade.socket.readable || !upgrade.socket.writable)
       throw new CallerGone('the caller closed its connection');
@@ -111,7 +150,17 @@ export class WebSockets {
 }
 
 function closeGoingAway(websocket: WebSocket): void {
-  websocket.close(WEBSOCKET_CLOSE.goingAway, 'shutting_down');
-  const timer = setTimeout(() => websocket.terminate(), GOING_AWAY_MS);
+  closeSoon(websocket, WEBSOCKET_CLOSE.goingAway, 'shutting_down');
+}
+
+/** Closes; the other side has a second to answer. */
+function closeSoon(websocket: WebSocket, code: number, reason: string): void {
+  websocket.close(code, reason);
+  const timer = setTimeout(() => websocket.terminate(), CLOSING_MS);
   websocket.once('close', () => clearTimeout(timer));
+}
+
+/** Tells a client that asked for it how its request ended. */
+function sendOutcome(websocket: WebSocket, outcome: WebSocketOutcome): void {
+  if (websocket.protocol === OUTCOME_SUBPROTOCOL) websocket.send(JSON.stringify(outcome), { binary: false });
 }
