@@ -112,5 +112,6 @@ export {
 export type { Exit, SandboxCommand, SandboxTerminal, Signal, TerminalSize } from './streams/program.ts';
 export { SandboxStreams, type StreamOptions, type TerminalOptions } from './sandbox-streams.ts';
 export type { SandboxTunnel } from './streams/tunnel.ts';
+export type { WaitForPortOptions } from './processes/wait-for-port.ts';
 export type { WebSocketConstructor } from './streams/web-socket.ts';
 export type { CallOptions, Credential } from './transport/transport.ts';

@@ -7,6 +7,7 @@ import type { CallOptions } from './transport/transport.ts';
 import type { Connection } from './streams/connection.ts';
 import type { SandboxCommand, SandboxTerminal, TerminalSize } from './streams/program.ts';
 import type { SandboxTunnel } from './streams/tunnel.ts';
+import type { WaitForPortOptions } from './processes/wait-for-port.ts';
 
 /** `timeoutMs` limits the opening, by default 90 s; `signal` also closes an open stream. */
 export type StreamOptions = CallOptions;
@@ -59,6 +60,17 @@ export class SandboxStreams {
     const query = { port: String(port) };
     const { SandboxTunnel } = await import('./streams/tunnel.ts');
     return await this.#open('tunnel', 'the tunnel', query, options, (one) => new SandboxTunnel(one));
+  }
+
+  /**
+   * Resolves once a program accepts connections on the port, by default within 60 s. Attempts are
+   * connections that are closed at once, after 100 ms, then less often, at most every 2 s. With
+   * `process`, rejects with `process_exited` when that process has ended.
+   */
+  async waitForPort(port: number, options: WaitForPortOptions = {}): Promise<void> {
+    const { waitForPort } = await import('./processes/wait-for-port.ts');
+    const awaited = `port ${port} of sandbox ${this.id}`;
+    await waitForPort(awaited, (limits) => this.connect(port, limits), options);
   }
 
   async #open<T>(

@@ -37,7 +37,12 @@ export interface World {
   close(): Promise<void>;
 }
 
-export async function realWorld(): Promise<World> {
+export interface RealWorld extends World {
+  /** Takes the streams into guests. */
+  setStream(stream: TestApi['front']['stream']): void;
+}
+
+export async function realWorld(): Promise<RealWorld> {
   const api = await startApi({ durable: true, settings: { requestsPerMinute: 100_000 } });
   api.front.exec = async ({ command, env, ...options }) => {
     const variables = env === undefined ? {} : { env: Object.fromEntries(env.map((variable) => variable.split('='))) };
@@ -69,6 +74,7 @@ export async function realWorld(): Promise<World> {
     client,
     fetch,
     guests: guestsOfApi(api.front.processes),
+    setStream: (stream) => (api.front.stream = stream),
     breakCalls: (sandboxId) => api.front.processes.breakCalls(sandboxId),
     stopAgent: ({ id, data }) => stopGuest(api.agents, data.sandboxId, id),
     loseNextMessage: () => loseMessageResponse(api.agents),

@@ -9,6 +9,7 @@ import type { ErrorCode } from '../generated/raw/index.ts';
  * - `configuration`: invalid client options
  * - `command_failed`: see {@link CommandResult.orThrow}
  * - `unexpected_status`: a sandbox settled in another status
+ * - `process_exited`: the process that {@link SandboxStreams.waitForPort} watched has ended
  * - `stream_closed`: a stream was closed early
  * - `reader_too_slow`: too much unread output
  * - `command_too_long`: the command of a stream does not fit into a URL
@@ -20,6 +21,7 @@ export type LocalErrorCode =
   | 'configuration'
   | 'command_failed'
   | 'unexpected_status'
+  | 'process_exited'
   | 'stream_closed'
   | 'reader_too_slow'
   | 'command_too_long';
