@@ -13,6 +13,7 @@ import {
   WEBSOCKET_CLOSE,
   WEBSOCKET_SUBPROTOCOL,
 } from '@berth/contract/connections/websocket.ts';
+import { PREVIEW_HEADERS } from '@berth/contract/previews/previews.ts';
 import { ERRORS } from '@berth/contract/route/errors.ts';
 import { ADMINISTRATION, permission, ROLE_PERMISSIONS } from '@berth/contract/route/permissions.ts';
 import { MACHINE_SIZES, PROFILE_SIZES, SIZE_PROFILES } from '@berth/contract/sandboxes/machine-sizes.ts';
@@ -63,6 +64,7 @@ export async function contractModules(): Promise<Record<string, string>> {
       OUTCOME_SUBPROTOCOL,
       WEBSOCKET_CLOSE,
       COMMAND_OUTPUT,
+      PREVIEW_HEADERS,
       TERMINAL_SIGNALS: terminalSignal.options,
     }),
     'service-tables.ts': serviceTables(),

@@ -66,7 +66,13 @@ export type {
 } from './generated/raw/index.ts';
 export type * as api from './generated/raw/types.gen.ts';
 export { RawClient } from './generated/raw/index.ts';
-export { SandboxPreviews, type Preview, type PreviewSpec } from './previews.ts';
+export {
+  SandboxPreviews,
+  type Preview,
+  type PreviewAccess,
+  type PreviewSpec,
+  type PreviewUrlOptions,
+} from './previews.ts';
 export {
   SandboxProcess,
   type FollowProcessOptions,

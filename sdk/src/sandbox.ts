@@ -4,7 +4,7 @@ import { CommandResult, runningCommand, type ExecOptions, type RunningCommand } 
 import { SandboxAgents } from './agents.ts';
 import { BerthError, errorWith } from './transport/errors.ts';
 import { SandboxFiles } from './files.ts';
-import { SandboxPreviews } from './previews.ts';
+import { SandboxPreviews, type PreviewUrlOptions } from './previews.ts';
 import type { SandboxProcess } from './processes/process.ts';
 import { SandboxProcesses, type SpawnOptions } from './processes/processes.ts';
 import { EXEC_LIMITS } from './generated/limits.ts';
@@ -95,6 +95,11 @@ export class Sandbox extends SandboxStreams {
    */
   exec(command: string, options: ExecOptions = {}): RunningCommand {
     return runningCommand(this.#exec(command, options));
+  }
+
+  /** URL that opens a port in a browser: {@link SandboxPreviews.url}. */
+  async url(port: number, options: PreviewUrlOptions = {}): Promise<string> {
+    return await this.previews.url(port, options);
   }
 
   /** Starts a process: {@link SandboxProcesses.start}. */

@@ -242,6 +242,35 @@ for (const start of [realWorld, worldInMemory]) {
       await assert.rejects(sandbox.previews.revoke('prv_nothing'), failing('preview_link_not_found', 404));
     });
 
+    test('a public URL of a port is reused while it lasts, by its port, lifetime and embedding', async () => {
+      await using sandbox = await make();
+      const day = await sandbox.url(3000, { audience: 'public' });
+      assert.match(day, /token=/);
+      assert.equal(await sandbox.url(3000, { audience: 'public', expiresInSeconds: 86_400 }), day);
+      const created = async (): Promise<number> => (await sandbox.previews.list()).length;
+      assert.equal(await created(), 1);
+      const others = [
+        { port: 3001, audience: 'public' },
+        { port: 3000, audience: 'public', expiresInSeconds: 60 },
+        { port: 3000, audience: 'public', embeddable: true },
+      ] as const;
+      for (const { port, ...options } of others) assert.notEqual(await sandbox.url(port, options), day);
+      // A link of another caller, and one that is revoked, are not reused.
+      await sandbox.previews.create({ port: 3002, audience: 'public' });
+      assert.equal(await created(), 5);
+      await sandbox.url(3002, { audience: 'public' });
+      const link = (await sandbox.previews.list()).find(({ url }) => url === day);
+      await sandbox.previews.revoke(link?.id ?? '');
+      assert.notEqual(await sandbox.url(3000, { audience: 'public' }), day);
+      assert.equal(await created(), 6);
+    });
+
+    test('a URL of a port for the team is not stored', async () => {
+      await using sandbox = await make();
+      assert.match(await sandbox.url(3000), /token=/);
+      assert.deepEqual(await sandbox.previews.list(), []);
+    });
+
     test('a repeated idempotency key returns the first sandbox, and is refused with other fields', async () => {
       const spec = { agent: 'agent_one', metadata: { order: 7 } } as const;
       const first = await berth.sandboxes.create(spec, { idempotencyKey: 'order-7' });

@@ -1,9 +1,10 @@
-// Ports of a sandbox on the real service: waiting for one.
+// Ports of a sandbox on the real service: waits, and previews for programs.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
-import { BerthError, type Berth, type Sandbox } from '../src/index.ts';
+import { Berth, BerthError, type Sandbox } from '../src/index.ts';
 import { ExecRefusal } from '../../api/test/world/guests/exec-refusal.ts';
 import { untilTrue } from '../../os/test/until.ts';
+import { startPreview } from '../../api/test/preview/world.ts';
 import { realWorld, type RealWorld } from './worlds.ts';
 
 let world: RealWorld;
@@ -104,4 +105,30 @@ test('a process that runs on does not disturb the wait', async () => {
   const server = await sandbox.spawn('serve');
   await sandbox.waitForPort(3000, { process: server });
   await untilTrue('no connection is left', () => connections === 0);
+});
+
+test('a program opens links for everyone and for the team by headers, which the app does not get', async (t) => {
+  const got: string[] = [];
+  const preview = await startPreview((request, response) => {
+    got.push(JSON.stringify([request.url, request.headers]));
+    response.end('app');
+  });
+  t.after(() => preview.close());
+  const { url, token: apiKey } = preview.api;
+  const inside = await new Berth({ url, apiKey }).sandboxes.get(preview.sandboxId);
+  for (const audience of ['public', 'team'] as const) {
+    const link = await inside.previews.create({ port: 3000, audience });
+    preview.api.secret(new URL(link.url ?? '').searchParams.get('token') ?? '');
+    const access = await inside.previews.forProgram(link);
+    assert.equal(access.url, `${url}/`);
+    const response = await fetch(new URL('/v1/me?a=1', access.url), { headers: access.headers });
+    assert.deepEqual([response.status, await response.text()], [200, 'app'], audience);
+    assert.match(got.at(-1) ?? '', /^\["\/v1\/me\?a=1",/);
+    for (const secret of Object.values(access.headers).filter((value) => !value.includes('.')))
+      assert.ok(!got.at(-1)?.includes(secret));
+  }
+  const link = await inside.previews.create({ port: 3000, audience: 'public' });
+  preview.api.secret(new URL(link.url ?? '').searchParams.get('token') ?? '');
+  const revoked = await inside.previews.revoke(link.id ?? '');
+  await assert.rejects(inside.previews.forProgram(revoked), failing('preview_link_inactive', /Create another/));
 });

@@ -65,6 +65,18 @@ test("transitions follow the server's clock, which a test controls", async () =>
   assert.equal((await ephemeral.refresh()).status, 'deleted');
 });
 
+test('a public URL of a port with less than half of its lifetime left is replaced', async () => {
+  let agoMs = 29_000;
+  const server = new TestServer({ now: () => Date.now() - agoMs });
+  const sandbox = await server.client().sandboxes.create({ agent: 'agent_one' });
+  const minute = { audience: 'public', expiresInSeconds: 60 } as const;
+  const url = await sandbox.url(3000, minute);
+  assert.equal(await sandbox.url(3000, minute), url);
+  agoMs = 35_000;
+  const old = await sandbox.url(3001, minute);
+  assert.notEqual(await sandbox.url(3001, minute), old);
+});
+
 test('the number of awake sandboxes can be limited', async () => {
   const berth = new TestServer({ concurrentSandboxes: 1 }).client();
   const first = await berth.sandboxes.create({ agent: 'agent_one' });

@@ -1,7 +1,7 @@
 // Credentials in headers, for programs. No page of another origin can make a browser send them
 // without asking the preview first (CORS preflight), and the preview never agrees.
 import type { IncomingHttpHeaders } from 'node:http';
-import { PREVIEW_TOKEN_HEADER } from '../rules/previews/credentials.ts';
+import { PREVIEW_HEADERS } from '@berth/contract/previews/previews.ts';
 import { tokenKind, tokenSha256 } from '../services/access/bearer-token.ts';
 
 interface ProgramCredential {
@@ -10,7 +10,7 @@ interface ProgramCredential {
   /** Hash of an API key, in base64url. */
   apiKey: string | null;
   /** Header that the app must not receive. */
-  header: typeof PREVIEW_TOKEN_HEADER | 'authorization';
+  header: typeof PREVIEW_HEADERS.token | 'authorization';
 }
 
 /**
@@ -18,10 +18,10 @@ interface ProgramCredential {
  * another credential (`hasOther`).
  */
 export function programCredential(headers: IncomingHttpHeaders, hasOther: boolean): ProgramCredential | null {
-  const given = headers[PREVIEW_TOKEN_HEADER];
+  const given = headers[PREVIEW_HEADERS.token];
   if (given !== undefined) {
     const apiKey = hashOfKey(String(given));
-    return { token: apiKey === null ? String(given) : null, apiKey, header: PREVIEW_TOKEN_HEADER };
+    return { token: apiKey === null ? String(given) : null, apiKey, header: PREVIEW_HEADERS.token };
   }
   const bearer = hasOther ? undefined : /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1];
   const apiKey = bearer === undefined ? null : hashOfKey(bearer);

@@ -1,10 +1,11 @@
 // A client's preview request: headers for the app, admission, refusal, and the log line.
 // exchange.ts and web-socket.ts do the proxying.
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { PREVIEW_HEADERS } from '@berth/contract/previews/previews.ts';
 import { newRequestId } from '../http/answers/request-id.ts';
 import { outcomeOf } from '../http/answers/request-log.ts';
 import { askingForCookie, takeToken } from '../rules/previews/credentials.ts';
-import { PREVIEW_HOST_HEADER, type PreviewPlace } from '../rules/previews/host.ts';
+import type { PreviewPlace } from '../rules/previews/host.ts';
 import { judgeSender } from '../rules/previews/sender.ts';
 import type { PreviewAccess } from '../services/previews/access.ts';
 import { admit, readmit, type Admission, type Admitted, type Visit } from './admission.ts';
@@ -131,7 +132,7 @@ export class PreviewRequest {
       shown: token === null ? null : { url: origin + this.target, token },
       isolation: { embeddable, isTrustworthy },
       // Caches would take a response at the service's address for the service's own.
-      noStore: this.request.headers[PREVIEW_HOST_HEADER] !== undefined,
+      noStore: this.request.headers[PREVIEW_HEADERS.host] !== undefined,
     };
   }
 

@@ -2,7 +2,8 @@
 // that names the preview instead. Runs before anything else reads the request, so that neither is
 // reachable by the other's name.
 import type { IncomingMessage } from 'node:http';
-import { parsePreviewHost, PREVIEW_HOST_HEADER, type PreviewPlace } from '../rules/previews/host.ts';
+import { PREVIEW_HEADERS } from '@berth/contract/previews/previews.ts';
+import { parsePreviewHost, type PreviewPlace } from '../rules/previews/host.ts';
 
 /** `malformed`: below the preview host, but no preview. `ambiguous`: names two hosts. */
 export type Site = 'service' | 'malformed' | 'ambiguous' | PreviewPlace;
@@ -25,7 +26,7 @@ export class SiteResolver {
    * its Host to the preview that a header names.
    */
   resolve(request: IncomingMessage): Site {
-    const { host, [PREVIEW_HOST_HEADER]: named } = request.headers;
+    const { host, [PREVIEW_HEADERS.host]: named } = request.headers;
     const site = this.#resolveHost(request);
     if (named === undefined || site === 'ambiguous') return site;
     if (site !== 'service') return named === host ? site : 'ambiguous';

@@ -78,6 +78,20 @@ test('without a credential, or with a wrong one, no preview opens at the service
   assert.deepEqual(asked, []);
 });
 
+test('no preflight of another origin is granted, so no page can send the headers', async () => {
+  const preflight = {
+    origin: 'https://evil.example.test',
+    'access-control-request-method': 'GET',
+    'access-control-request-headers': 'x-berth-preview-token,x-berth-preview-host',
+  };
+  for (const host of [SERVICE, world.host]) {
+    const { status, headers } = await world.ask('/', { method: 'OPTIONS', host, headers: preflight });
+    assert.ok(status >= 400, `${status} of ${host}`);
+    assert.equal(Object.keys(headers).filter((name) => name.startsWith('access-control-')).length, 0);
+  }
+  assert.deepEqual(asked, []);
+});
+
 test('an API key opens previews of its org, and never reaches the app', async () => {
   const key = await world.api.makeKey({ role: 'viewer' });
   world.api.secret(key, 'an API key');

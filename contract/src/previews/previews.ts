@@ -9,6 +9,13 @@ import { defineRoute } from '../route/route.ts';
 import { sandboxParams } from '../sandboxes/sandboxes.ts';
 import { idText, nameInPath, text, timestamp } from '../route/text.ts';
 
+/**
+ * Request headers for programs. `token`: a link's token, or an API key with `sandbox.preview`.
+ * `host`: names the preview in a request to the service's own address, for programs that cannot
+ * resolve preview hosts. Pages of other origins cannot send them: no preflight is granted.
+ */
+export const PREVIEW_HEADERS = { token: 'x-berth-preview-token', host: 'x-berth-preview-host' } as const;
+
 export const previewAudience = z.enum(['team', 'public']).meta({
   id: 'PreviewAudience',
   description:

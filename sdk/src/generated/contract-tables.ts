@@ -523,6 +523,11 @@ export const COMMAND_OUTPUT = {
   "stderr": 2
 } as const;
 
+export const PREVIEW_HEADERS = {
+  "token": "x-berth-preview-token",
+  "host": "x-berth-preview-host"
+} as const;
+
 export const TERMINAL_SIGNALS = [
   "SIGHUP",
   "SIGINT",

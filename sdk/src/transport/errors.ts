@@ -10,6 +10,7 @@ import type { ErrorCode } from '../generated/raw/index.ts';
  * - `command_failed`: see {@link CommandResult.orThrow}
  * - `unexpected_status`: a sandbox settled in another status
  * - `process_exited`: the process that {@link SandboxStreams.waitForPort} watched has ended
+ * - `preview_link_inactive`: a preview link without URL does not open
  * - `stream_closed`: a stream was closed early
  * - `reader_too_slow`: too much unread output
  * - `command_too_long`: the command of a stream does not fit into a URL
@@ -22,6 +23,7 @@ export type LocalErrorCode =
   | 'command_failed'
   | 'unexpected_status'
   | 'process_exited'
+  | 'preview_link_inactive'
   | 'stream_closed'
   | 'reader_too_slow'
   | 'command_too_long';

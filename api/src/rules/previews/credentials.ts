@@ -4,8 +4,6 @@
 /** Prefix of every preview token, as distinct from an app's own parameter of the same name. */
 export const PREVIEW_TOKEN_PREFIX = 'bpt_';
 const PREVIEW_TOKEN_PARAMETER = 'token';
-/** A link's token or an API key, for programs. */
-export const PREVIEW_TOKEN_HEADER = 'x-berth-preview-token';
 
 /** Beside a token in a redirect's URL: shows that the visitor was asked to keep a cookie. */
 const ASKED_FOR_COOKIE = `${PREVIEW_TOKEN_PREFIX}asked`;

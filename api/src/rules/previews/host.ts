@@ -4,11 +4,6 @@
 //
 //   https://previews.example.com  ->  https://3000-<sandbox id without sbx_>.previews.example.com
 
-/**
- * Names the preview in a request to the service's own address, for programs that cannot resolve
- * preview hosts. No page can make a browser send it there.
- */
-export const PREVIEW_HOST_HEADER = 'x-berth-preview-host';
 const SANDBOX_PREFIX = 'sbx_';
 /** Port without leading zeros, sandbox id without its prefix. */
 const LABEL = /^([1-9]\d{0,4})-([a-z2-7]{24})$/;
