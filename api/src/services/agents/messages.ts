@@ -128,8 +128,8 @@ async function explainDelivery(context: ServiceContext, sent: Dispatch, error: u
 }
 
 /**
- * Deletes the turn of a refused message. If another call has dispatched it too, the guest first
- * declares it undelivered. Returns false if it may run.
+ * Deletes the turn of a refused message, or frees its key. If another call has dispatched it too,
+ * the guest first declares it undelivered. Returns false if it may run.
  */
 async function withdraw(
   context: ServiceContext,
@@ -144,7 +144,7 @@ async function withdraw(
     if (error instanceof HostError) return false;
     throw error;
   }
-  await store.deleteVoidTurn(context.db, turn.id);
+  await store.releaseVoidTurn(context.db, turn.id);
   return true;
 }
 

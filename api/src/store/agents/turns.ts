@@ -159,9 +159,18 @@ export async function deleteUndelivered(db: Database, turnId: string): Promise<b
   return numDeletedRows > 0n;
 }
 
-/** Deletes a turn that the guest has declared undelivered. */
-export async function deleteVoidTurn(db: Database, turnId: string): Promise<void> {
+/**
+ * Frees the key of a turn that the guest has declared undelivered. Deletes the turn; if another
+ * call has reported its end already, keeps it without the key.
+ */
+export async function releaseVoidTurn(db: Database, turnId: string): Promise<void> {
   await db.deleteFrom('agent_turn').where('id', '=', turnId).where('state', '=', 'sending').execute();
+  await db
+    .updateTable('agent_turn')
+    .set({ request_key: null })
+    .where('id', '=', turnId)
+    .where('reason', '=', 'not_delivered')
+    .execute();
 }
 
 /** Writes the state of a turn. Needs its session's row lock. */

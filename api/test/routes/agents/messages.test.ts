@@ -350,8 +350,11 @@ for (const [what, prepare] of Object.entries(refusals)) {
   }
 }
 
-for (const isTaken of [true, false]) {
-  const outcome = isTaken ? 'is uncertain if the other call is taken' : 'frees the key, and the other call never runs';
+for (const [other, outcome] of Object.entries({
+  taken: 'is uncertain if the other call is taken',
+  'ends first': 'frees the key if the other call has failed',
+  'ends last': 'frees the key, and the other call never runs',
+})) {
   test(`a refusal of one of two calls with the same key ${outcome}`, async () => {
     const session = await create();
     const [arrived, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -366,18 +369,21 @@ for (const isTaken of [true, false]) {
         session.guest.begin(newId('agentTurn'), 'other', '');
       } else if (verb === 'void') {
         session.guest.end();
-        if (!isTaken) return;
+        if (other !== 'taken') return;
         released.resolve();
         await first;
       }
     };
-    api.agents.after = ({ verb }) => {
-      if (verb === 'void') released.resolve();
+    api.agents.after = async ({ verb }) => {
+      if (verb !== 'void' || other !== 'ends first') return;
+      released.resolve();
+      await first;
     };
     const first = session.send('once', KEY);
     await arrived.promise;
     const second = await session.send('once', KEY);
-    if (isTaken) {
+    released.resolve();
+    if (other === 'taken') {
       assertRefused(second, 503, 'message_delivery_uncertain');
       assert.equal((await first).body.state, 'running');
       assert.equal((await session.send('once', KEY)).body.replayed, true);
