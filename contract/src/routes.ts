@@ -65,6 +65,7 @@ import {
 } from './sandboxes/lifecycle.ts';
 import { countSandboxes, listSandboxes } from './sandboxes/list.ts';
 import { createSandbox, destroySandbox, getSandbox } from './sandboxes/sandboxes.ts';
+import { listVariables, replaceVariables, updateVariables } from './sandboxes/variables.ts';
 import { getSshAccess } from './connections/ssh.ts';
 import { terminalInSandbox } from './connections/terminal.ts';
 import { tunnelToSandbox } from './connections/tunnel.ts';
@@ -170,6 +171,9 @@ const ALL = [
   resizeSandbox,
   setEgress,
   updateSandbox,
+  listVariables,
+  replaceVariables,
+  updateVariables,
   renewSandbox,
   getLiveMetrics,
   getMetricsHistory,

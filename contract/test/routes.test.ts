@@ -167,6 +167,8 @@ test('bodies with a complete table in the spec reject unknown fields; others ign
     'resizeSandbox',
     'setEgress',
     'updateSandbox',
+    'replaceVariables',
+    'updateVariables',
     'renewSandbox',
     'sampleMetrics',
     'destroySandbox',

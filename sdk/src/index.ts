@@ -73,6 +73,7 @@ export {
   type PreviewSpec,
   type PreviewUrlOptions,
 } from './previews.ts';
+export { SandboxVariables, type SandboxVariable } from './variables.ts';
 export {
   SandboxProcess,
   type FollowProcessOptions,

@@ -16,6 +16,7 @@ import type {
   UpdateSandboxData,
 } from './generated/raw/index.ts';
 import type { Sandbox as SandboxData, SandboxStatus } from './generated/raw/index.ts';
+import { SandboxVariables } from './variables.ts';
 import { SandboxStreams } from './sandbox-streams.ts';
 import { Deadline, delay } from './transport/time.ts';
 import type { CallOptions } from './transport/transport.ts';
@@ -52,6 +53,8 @@ export class Sandbox extends SandboxStreams {
   readonly previews: SandboxPreviews;
   /** Conversations with its coding agent. */
   readonly agents: SandboxAgents;
+  /** Environment variables of its programs. */
+  readonly variables: SandboxVariables;
   /** Programs that outlive the request that started them. */
   readonly processes: SandboxProcesses;
   readonly #calls: Calls;
@@ -64,6 +67,7 @@ export class Sandbox extends SandboxStreams {
     this.#data = data;
     this.files = new SandboxFiles(calls, data.id);
     this.previews = new SandboxPreviews(calls, data.id);
+    this.variables = new SandboxVariables(calls, data.id);
     this.agents = new SandboxAgents(calls, data.id);
     this.processes = new SandboxProcesses(calls, data.id);
   }

@@ -23,6 +23,25 @@ for (const start of [realWorld, worldInMemory]) {
     const make = async (): Promise<Sandbox> =>
       await berth.sandboxes.create({ agent: 'agent_one', machineSize: 'small' });
 
+    test('variables are set, replaced, unset and listed without values', async () => {
+      const sandbox = await make();
+      const names = async (): Promise<string[]> => (await sandbox.variables.list()).map(({ name }) => name);
+      assert.deepEqual(await names(), []);
+      const [first] = await sandbox.variables.set({ MODE: 'sealed', PORT: '80' });
+      assert.deepEqual(Object.keys(first ?? {}), ['name', 'updatedAt']);
+      assert.deepEqual(await sandbox.variables.set({ PORT: null, A: '' }), await sandbox.variables.list());
+      assert.deepEqual(await names(), ['A', 'MODE']);
+      await sandbox.variables.unset('A');
+      await sandbox.variables.unset('A');
+      assert.deepEqual(await names(), ['MODE']);
+      await sandbox.variables.replace({ B: 'b' });
+      assert.deepEqual(await names(), ['B']);
+      await assert.rejects(sandbox.variables.set({ 'A-B': 'x' }), failing('invalid_request', 400));
+      await sandbox.destroy();
+      await assert.rejects(sandbox.variables.set({ A: 'a' }), failing('sandbox_state_conflict', 409));
+      assert.deepEqual(await names(), []);
+    });
+
     test('me and orgs return the caller and the org of the key', async () => {
       assert.equal(typeof (await berth.me()).id, 'string');
       assert.deepEqual(

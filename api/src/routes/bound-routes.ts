@@ -19,6 +19,7 @@ import { orgRoutes } from './orgs/orgs.ts';
 import { previewRoutes } from './previews/previews.ts';
 import { projectRoutes } from './orgs/projects.ts';
 import { sandboxChangeRoutes } from './sandboxes/changes.ts';
+import { variableRoutes } from './sandboxes/variables.ts';
 import { sandboxLifecycleRoutes } from './sandboxes/lifecycle.ts';
 import { sandboxRoutes } from './sandboxes/sandboxes.ts';
 import { serviceRoutes } from './service.ts';
@@ -48,6 +49,7 @@ export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...sandboxRoutes,
   ...sandboxLifecycleRoutes,
   ...sandboxChangeRoutes,
+  ...variableRoutes,
   ...execRoutes,
   ...processRoutes,
   ...connectionRoutes,

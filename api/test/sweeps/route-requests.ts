@@ -334,6 +334,15 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   resizeSandbox: async (setting) => ({ ...(await onReady(setting)), body: { memoryGb: 2 } }),
   setEgress: async (setting) => ({ ...(await onReady(setting)), body: { mode: 'none' } }),
   updateSandbox: async (setting) => ({ ...(await onReady(setting)), body: { name: 'other name' } }),
+  listVariables: async (setting) => {
+    const prepared = await onReady(setting);
+    const { sandboxId } = prepared.params;
+    const row = { id: sandboxId, sandbox_id: sandboxId, name: 'DATABASE_URL', value_sealed: Buffer.of(0), bytes: 1 };
+    await setting.api.db.insertInto('sandbox_variable').values(row).execute();
+    return prepared;
+  },
+  replaceVariables: async (setting) => ({ ...(await onReady(setting)), body: { variables: { SWEPT: 'swept' } } }),
+  updateVariables: async (setting) => ({ ...(await onReady(setting)), body: { variables: { SWEPT: 'swept' } } }),
   renewSandbox: onSandbox('ready', ephemeral),
   getLiveMetrics: onReady,
   getMetricsHistory: onReady,

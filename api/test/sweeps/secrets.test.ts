@@ -12,6 +12,7 @@ import { insertMembership } from '../../src/store/people/identity.ts';
 import { newId } from '../../src/store/database/ids.ts';
 import { startApi, tokenIn, type Answer, type TestApi } from '../world/api.ts';
 import { mailedToken, TestVisitor } from '../pages/site.ts';
+import { ExecRefusal } from '../world/guests/exec-refusal.ts';
 import { SecretsScan } from '../world/secrets-scan.ts';
 import { cookieOf, mintLink, tokenIn as tokenOfPreview, requestAccess } from '../services/previews/links.ts';
 import { DEVICE_GRANT, post } from '../sign-in/client.ts';
@@ -237,6 +238,26 @@ test('commands, and the bodies of refused calls', async () => {
   assert.equal((await api.call('POST', `/v1/sandboxes/${id}/exec`, { rawBody: `{"command":"${secret}"` })).status, 400);
   await whileBroken('activity', async () => {
     assert.equal((await exec({ command: secret })).status, 500);
+  });
+});
+
+test('variables of a sandbox: set, refused, used, with their table away', async () => {
+  const { id } = await api.makeSandbox('ready');
+  const value = api.secret(`postgres://ada:${newLinkToken()}@db`, 'the value of a variable');
+  const put = (variables: object): Promise<Answer> =>
+    api.call('PUT', `/v1/sandboxes/${id}/variables`, { body: { variables } });
+  const exec = (): Promise<Answer> => api.call('POST', `/v1/sandboxes/${id}/exec`, { body: { command: 'true' } });
+  const start = (): Promise<Answer> => api.call('POST', `/v1/sandboxes/${id}/processes`, { body: { command: 'true' } });
+  assert.equal((await put({ URL: value })).status, 200);
+  assert.equal((await put({ HOME: value })).status, 400);
+  assert.equal((await put({ [value]: value })).status, 400);
+  assert.equal((await put({ URL: [value] })).status, 400);
+  assert.equal((await start()).status, 201);
+  api.front.exec = () => Promise.reject(new ExecRefusal('guest_unreachable', 'the guest did not respond'));
+  assert.equal((await exec()).status, 503);
+  await whileBroken('sandbox_variable', async () => {
+    assert.equal((await put({ URL: value })).status, 500);
+    assert.equal((await exec()).status, 500);
   });
 });
 

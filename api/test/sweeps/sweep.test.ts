@@ -146,6 +146,8 @@ const SUBJECTS: {
   resizeSandbox: sandboxOf,
   setEgress: sandboxOf,
   updateSandbox: sandboxOf,
+  replaceVariables: sandboxOf,
+  updateVariables: sandboxOf,
   renewSandbox: sandboxOf,
   sampleMetrics: sandboxOf,
   destroySandbox: sandboxOf,

@@ -225,6 +225,32 @@ const egress: CommandSpec = {
   load: async () => (await import('./egress.ts')).setEgress,
 };
 
+const env: CommandSpec = {
+  name: 'env',
+  summary: 'set, unset or list the environment variables of a sandbox',
+  details:
+    'Programs that start afterwards get them: commands, processes, terminals and agents, not ssh. set reads the ' +
+    'value of a NAME without = from stdin, or prompts for it. Nobody can read a value back. A sleeping sandbox stays ' +
+    'asleep.',
+  arguments: [
+    { name: '<action>', about: 'what to do', choices: ['set', 'unset', 'ls'] },
+    SANDBOX,
+    { name: '[variables...]', about: 'NAME=VALUE or NAME for set, NAME for unset' },
+  ],
+  options: [
+    { flags: '--from-file <path>', about: 'set the variables of a .env file; - is stdin' },
+    { flags: '--replace', about: 'set: remove all other variables' },
+  ],
+  examples: [
+    `berth sandbox env set ${ID} DATABASE_URL < url.txt`,
+    `berth sandbox env set ${ID} MODE=production PORT=8080`,
+    `berth sandbox env set ${ID} --from-file .env --replace`,
+    `berth sandbox env unset ${ID} MODE`,
+    `berth sandbox env ls ${ID}`,
+  ],
+  load: async () => (await import('./env.ts')).sandboxEnv,
+};
+
 const renew: CommandSpec = {
   name: 'renew',
   summary: 'extend the expiry of an ephemeral sandbox by its time to live',
@@ -265,5 +291,5 @@ export const sandboxGroup: GroupSpec = {
   name: 'sandbox',
   alias: 'sb',
   summary: 'create, inspect, update and delete sandboxes',
-  commands: [create, ensure, ls, get, update, execCommand, wait, sleep, wake, resize, egress, renew, rm, metrics],
+  commands: [create, ensure, ls, get, update, execCommand, wait, sleep, wake, resize, egress, env, renew, rm, metrics],
 };

@@ -70,6 +70,7 @@ const KINDS: Readonly<Record<ActivityKind, string>> = {
   sandbox_resize_deferred: 'Resize deferred to the next wake',
   sandbox_egress_changed: 'Egress policy changed',
   sandbox_updated: 'Name, labels or idle time changed',
+  sandbox_variables_changed: 'Variables changed',
   sandbox_egress_denied: 'Egress denied',
   sandbox_renewed: 'Sandbox renewed',
   sandbox_expired: 'Sandbox expired',

@@ -6,8 +6,8 @@ import { z } from 'zod';
  * Details never hold tenant data: no command, output, file content or token. `sandbox_connected`
  * holds the port, or the kind of terminal; `preview_link_created` port, audience and expiry;
  * `sandbox_exec` the timeout; `sandbox_file_written` path and size, other changes of files the
- * paths; `sandbox_egress_denied` a count and the last destinations. Kinds of agents hold states,
- * never text.
+ * paths; `sandbox_egress_denied` a count and the last destinations; `sandbox_variables_changed`
+ * counts. Kinds of agents hold states, never text.
  */
 export const activityKind = z.enum([
   'org_created',
@@ -77,6 +77,7 @@ export const activityKind = z.enum([
   'sandbox_resize_deferred',
   'sandbox_egress_changed',
   'sandbox_updated',
+  'sandbox_variables_changed',
   'sandbox_egress_denied',
   'sandbox_renewed',
   'sandbox_expired',

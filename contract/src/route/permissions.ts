@@ -30,6 +30,7 @@ export const permission = z
     'sandbox.preview.share',
     'sandbox.files.read',
     'sandbox.files.write',
+    'sandbox.variables.write',
     'sandbox.connect',
     'agent_session.read',
     'agent_session.send',

@@ -9,6 +9,14 @@ export const COMMAND_OPTION_LIMITS = {
   stdinCharacters: 65_536,
 } as const;
 
+/**
+ * Variables of a sandbox. `bytes`: of all names and values in UTF-8, below the longest string that
+ * Linux gives a program.
+ */
+export const SANDBOX_VARIABLES = { variables: 256, bytes: 65_536, bodyBytes: 1_048_576 } as const;
+/** Variables that Berth sets for each program: a sandbox's variables cannot replace them. */
+export const RESERVED_VARIABLE = /^(?:HOME|USER|LOGNAME|SHELL|PWD|TERM|BERTH_.*)$/;
+
 /** Name of a user of a sandbox. */
 export const USER_NAME = /^[A-Za-z_][A-Za-z0-9_.-]{0,31}$/;
 /** Name of an environment variable. */

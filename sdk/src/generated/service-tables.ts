@@ -1495,6 +1495,7 @@ export const ROUTES = [
             "sandbox_resize_deferred",
             "sandbox_egress_changed",
             "sandbox_updated",
+            "sandbox_variables_changed",
             "sandbox_egress_denied",
             "sandbox_renewed",
             "sandbox_expired",
@@ -1553,7 +1554,7 @@ export const ROUTES = [
         "required": false,
         "schema": {
           "minItems": 1,
-          "maxItems": 73,
+          "maxItems": 74,
           "type": "array",
           "items": {
             "type": "string",
@@ -1625,6 +1626,7 @@ export const ROUTES = [
               "sandbox_resize_deferred",
               "sandbox_egress_changed",
               "sandbox_updated",
+              "sandbox_variables_changed",
               "sandbox_egress_denied",
               "sandbox_renewed",
               "sandbox_expired",
@@ -1640,7 +1642,7 @@ export const ROUTES = [
         "required": false,
         "schema": {
           "minItems": 1,
-          "maxItems": 73,
+          "maxItems": 74,
           "type": "array",
           "items": {
             "type": "string",
@@ -1712,6 +1714,7 @@ export const ROUTES = [
               "sandbox_resize_deferred",
               "sandbox_egress_changed",
               "sandbox_updated",
+              "sandbox_variables_changed",
               "sandbox_egress_denied",
               "sandbox_renewed",
               "sandbox_expired",
@@ -3300,6 +3303,64 @@ export const ROUTES = [
     }
   },
   {
+    "name": "listVariables",
+    "method": "GET",
+    "path": "/v1/sandboxes/{sandboxId}/variables",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [],
+    "body": null
+  },
+  {
+    "name": "replaceVariables",
+    "method": "PUT",
+    "path": "/v1/sandboxes/{sandboxId}/variables",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.variables.write",
+    "activity": "sandbox_variables_changed",
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/ReplaceVariablesRequest"
+      }
+    }
+  },
+  {
+    "name": "updateVariables",
+    "method": "PATCH",
+    "path": "/v1/sandboxes/{sandboxId}/variables",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.variables.write",
+    "activity": "sandbox_variables_changed",
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/UpdateVariablesRequest"
+      }
+    }
+  },
+  {
     "name": "renewSandbox",
     "method": "POST",
     "path": "/v1/sandboxes/{sandboxId}/renew",
@@ -3520,7 +3581,7 @@ export const SCHEMAS = {
         "description": "Permissions of the key, limited to the creator's current role. null or absent: all. Empty: none.",
         "anyOf": [
           {
-            "maxItems": 32,
+            "maxItems": 33,
             "type": "array",
             "items": {
               "$ref": "#/components/schemas/Permission"
@@ -4118,6 +4179,7 @@ export const SCHEMAS = {
       "sandbox.preview.share",
       "sandbox.files.read",
       "sandbox.files.write",
+      "sandbox.variables.write",
       "sandbox.connect",
       "agent_session.read",
       "agent_session.send",
@@ -4176,6 +4238,30 @@ export const SCHEMAS = {
     },
     "required": [
       "apiKey"
+    ],
+    "additionalProperties": false
+  },
+  "ReplaceVariablesRequest": {
+    "type": "object",
+    "properties": {
+      "variables": {
+        "type": "object",
+        "propertyNames": {
+          "type": "string",
+          "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,255}$"
+        },
+        "additionalProperties": {
+          "type": "string",
+          "minLength": 0,
+          "maxLength": 65536,
+          "pattern": "^[^\\x00]*$"
+        },
+        "maxProperties": 256,
+        "description": "At most 256 values by name, with together 65536 bytes of UTF-8."
+      }
+    },
+    "required": [
+      "variables"
     ],
     "additionalProperties": false
   },
@@ -4696,6 +4782,37 @@ export const SCHEMAS = {
     "additionalProperties": false,
     "minProperties": 1,
     "description": "Absent fields keep their value. At least one field is required."
+  },
+  "UpdateVariablesRequest": {
+    "type": "object",
+    "properties": {
+      "variables": {
+        "type": "object",
+        "propertyNames": {
+          "type": "string",
+          "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,255}$"
+        },
+        "additionalProperties": {
+          "anyOf": [
+            {
+              "type": "string",
+              "minLength": 0,
+              "maxLength": 65536,
+              "pattern": "^[^\\x00]*$"
+            },
+            {
+              "type": "null"
+            }
+          ]
+        },
+        "maxProperties": 256,
+        "description": "Values by name; null removes the variable. Afterwards at most 256 with together 65536 bytes."
+      }
+    },
+    "required": [
+      "variables"
+    ],
+    "additionalProperties": false
   },
   "WriteFileRequest": {
     "type": "object",

@@ -1,4 +1,5 @@
-// Process handlers of the test server, following the contract.
+// Handlers of the test server for processes, and for the variables of programs, following the
+// contract.
 import { EXEC_LIMITS } from '../generated/limits.ts';
 import { PROCESS_LIMITS } from '../generated/command-limits.ts';
 import { note, type Answers, type CommandHandler, type RequestContext } from './answering.ts';
@@ -7,6 +8,8 @@ import { hold } from './hold.ts';
 import { Refusal } from './requests/refusal.ts';
 import type { TestCall } from './requests/request.ts';
 import { awakeSandbox } from './sandbox-answers.ts';
+import type { SandboxVariable } from '../generated/raw/index.ts';
+import type { TestSandbox } from './sandbox.ts';
 import { StartedProcess } from './process.ts';
 import type { ProcessScript } from './process-script.ts';
 
@@ -51,6 +54,9 @@ export const PROCESS_ANSWERS: Answers = {
     process.resize();
     return { process: process.view };
   },
+  listVariables: ({ params }, about) => listed(about.state.sandbox(params['sandboxId'] ?? '', about.nowMs)),
+  replaceVariables: (call, about) => changeVariables(call, about, true),
+  updateVariables: (call, about) => changeVariables(call, about, false),
   removeProcess: (call, about) => {
     const process = use(call, about);
     about.state.processes.delete(process.id);
@@ -60,9 +66,29 @@ export const PROCESS_ANSWERS: Answers = {
   },
 };
 
+function listed({ variables }: TestSandbox): { variables: SandboxVariable[] } {
+  const rows = [...variables].map(([name, { updatedAt }]) => ({ name, updatedAt }));
+  return { variables: rows.toSorted((one, other) => (one.name < other.name ? -1 : 1)) };
+}
+
+function changeVariables({ params, body }: TestCall, about: RequestContext, replaces: boolean): object {
+  const one = about.state.sandbox(params['sandboxId'] ?? '', about.nowMs);
+  const { record, variables } = one;
+  if (record.status === 'deleted' || record.status === 'destroying')
+    throw new Refusal('sandbox_state_conflict', `the sandbox is ${record.status}`);
+  if (replaces) variables.clear();
+  for (const [name, value] of Object.entries(body.variables as Record<string, string | null>)) {
+    if (value === null) variables.delete(name);
+    else variables.set(name, { value, updatedAt: new Date(about.nowMs).toISOString() });
+  }
+  note(about, 'sandbox_variables_changed', { kind: 'sandbox', id: record.id }, record);
+  return listed(one);
+}
+
 function start({ params, body, headers }: TestCall, about: RequestContext): StartedProcess {
   const { state, now } = about;
-  const { record } = awakeSandbox('exec', params, about);
+  const one = awakeSandbox('exec', params, about);
+  const { record } = one;
   if ((body.command === undefined) === (body.argv === undefined))
     throw new Refusal('invalid_request', 'body must have either command or argv');
   const key = headers.get('idempotency-key');
@@ -76,7 +102,8 @@ function start({ params, body, headers }: TestCall, about: RequestContext): Star
   }
   const live = [...state.processes.values()].filter((one) => one.sandbox.id === record.id && !one.hasEnded).length;
   if (live >= PROCESS_LIMITS.live) throw new Refusal('process_limit', undefined, { 'retry-after': '5' });
-  const process = new StartedProcess({ sandbox: record, request: body, now, onChange: () => state.changed() });
+  const request = { ...body, ...one.environment(body.env) };
+  const process = new StartedProcess({ sandbox: record, request, now, onChange: () => state.changed() });
   state.processes.set(process.id, process);
   if (key !== null) state.starts.set(`${record.id} ${key}`, { asked, processId: process.id });
   noteProcess(about, 'sandbox_process_started', process);

@@ -31,10 +31,11 @@ export const SANDBOX_ANSWERS: Answers = {
   createSandbox: (call, about) => ({ sandbox: createSandbox(call, about) }),
   getSandbox: ({ params }, { state, nowMs }) => ({ sandbox: state.sandbox(params['sandboxId'] ?? '', nowMs).record }),
   execInSandbox: async ({ params, body }, about) => {
-    const { record } = awakeSandbox('exec', params, about);
+    const one = awakeSandbox('exec', params, about);
+    const { record } = one;
     const { command, ...options } = body;
     note(about, 'sandbox_exec', { kind: 'sandbox', id: record.id }, record);
-    return execResultOf(await about.exec(command, { sandbox: record, ...options }));
+    return execResultOf(await about.exec(command, { sandbox: record, ...options, ...one.environment(options.env) }));
   },
   listFiles: ({ params, query }, about) => awakeSandbox('files_read', params, about).files.list(String(query['path'])),
   snapshotFiles: ({ params, query }, about) =>

@@ -26,6 +26,8 @@ export class TestSandbox {
   readonly record: Sandbox;
   readonly files = new TestFiles();
   readonly previews: Preview[] = [];
+  /** Values by name, with the time of their set. */
+  readonly variables = new Map<string, { value: string; updatedAt: string }>();
   #going: Transition | null = null;
   #awakeMs = 0;
   #awakeSinceMs: number | null = null;
@@ -65,6 +67,13 @@ export class TestSandbox {
     return verdict === 'do';
   }
 
+  /** The `env` of a program; absent without variables. */
+  environment(requested?: Readonly<Record<string, string>>): { env?: Readonly<Record<string, string>> } {
+    const own = [...this.variables].map(([name, { value }]) => [name, value] as const);
+    const env = { ...Object.fromEntries(own), ...requested };
+    return Object.keys(env).length === 0 ? {} : { env };
+  }
+
   sleep(nowMs: number, takesMs: number): void {
     if (this.record.mode === 'ephemeral') {
       this.destroy(nowMs, takesMs);
@@ -85,6 +94,7 @@ export class TestSandbox {
   }
 
   destroy(nowMs: number, takesMs: number): void {
+    this.variables.clear();
     this.#begin('destroying', 'deleted', nowMs, takesMs, (record) => {
       record.deletedAt = new Date(nowMs + takesMs).toISOString();
       record.wakesFrom = null;

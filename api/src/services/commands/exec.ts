@@ -5,6 +5,7 @@ import type { Actor } from '../../rules/access/access.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import { trackActivity } from '../sandboxes/activity-signal.ts';
+import { environmentFor } from '../sandboxes/variables.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { explainExecFailure } from './failure.ts';
 import { ensureAwake } from '../sandboxes/use.ts';
@@ -44,13 +45,10 @@ export async function execInSandbox(
   noted.catch((error: unknown) => unrecorded.abort(error));
   const use = trackActivity(context, inUse.id, 'exec');
   try {
+    const env = await environmentFor(context, inUse, request.env);
     const result = await context.hosts
       .at(inUse.host_url)
-      .exec(
-        inUse.id,
-        { ...request, env: variablesOf(request.env) },
-        { signal: AbortSignal.any([signal, unrecorded.signal]) },
-      );
+      .exec(inUse.id, { ...request, env }, { signal: AbortSignal.any([signal, unrecorded.signal]) });
     await noted;
     return result;
   } catch (error) {
@@ -59,8 +57,4 @@ export async function execInSandbox(
   } finally {
     use.end();
   }
-}
-
-export function variablesOf(env: ExecRequest['env']): string[] | undefined {
-  return env === undefined ? undefined : Object.entries(env).map(([name, value]) => `${name}=${value}`);
 }

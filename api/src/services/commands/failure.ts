@@ -28,8 +28,8 @@ const REFUSALS: { readonly [code in HostErrorCode]?: (request: Named) => CodedEr
   exec_options_unsupported: () =>
     new CodedError(
       'exec_options_unsupported',
-      'this sandbox is of a release without cwd, env, user and stdin; write them into the command, as in ' +
-        '`cd DIR && NAME=VALUE COMMAND`, or create another sandbox',
+      'this sandbox is of a release without cwd, env, user, stdin and variables; write them into the command, as ' +
+        'in `cd DIR && NAME=VALUE COMMAND`, unset its variables, or create another sandbox',
     ),
   process_not_found: processNotFound,
   process_over: () => new CodedError('process_over', 'the process has ended, or reads no input'),

@@ -21,7 +21,7 @@ import { idOfHash, newId } from '../../store/database/ids.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { ensureAwake, located, type SandboxInUse } from '../sandboxes/use.ts';
-import { variablesOf } from './exec.ts';
+import { environmentFor } from '../sandboxes/variables.ts';
 import { explainExecFailure, processNotFound, type Named } from './failure.ts';
 
 /** Copies of a response in memory: as received, and as sent. */
@@ -58,7 +58,6 @@ export async function startProcess(
     command,
     argv,
     cwd,
-    env: variablesOf(env),
     user,
     terminal: tty ? { rows, cols } : undefined,
     stdin,
@@ -68,9 +67,10 @@ export async function startProcess(
     outputBytes,
     digest,
   };
-  const started = await use(context, call, body, (host, about) =>
-    host.call(calls.startProcess, { ...about, params: { processId }, body: request }, { signal: call.signal }),
-  );
+  const started = await use(context, call, body, async (host, about) => {
+    const order = { ...request, env: await environmentFor(context, sandbox, env) };
+    return await host.call(calls.startProcess, { ...about, params: { processId }, body: order }, call);
+  });
   if (keepAwake) await noteAwakeProcess(context.db, sandbox.id);
   if (started.digest !== digest) {
     throw new CodedError(

@@ -14,6 +14,7 @@ type KeyPurpose =
   | 'agent-credentials'
   | 'agent-messages'
   | 'sandbox-data'
+  | 'sandbox-variables'
   | 'preview-link';
 
 /** A key for one purpose. `id` names its secret key and discloses nothing about it. */

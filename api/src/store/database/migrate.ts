@@ -44,6 +44,7 @@ import * as agentSessionEntries from '../../../migrations/0044_agent_session_ent
 import * as agentUnattended from '../../../migrations/0045_agent_unattended.ts';
 import * as awakeProcess from '../../../migrations/0046_awake_process.ts';
 import * as sandboxKey from '../../../migrations/0047_sandbox_key.ts';
+import * as sandboxVariables from '../../../migrations/0048_sandbox_variables.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -90,6 +91,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0045_agent_unattended': agentUnattended,
   '0046_awake_process': awakeProcess,
   '0047_sandbox_key': sandboxKey,
+  '0048_sandbox_variables': sandboxVariables,
 };
 
 /**

@@ -31,6 +31,7 @@ import type {
   PreviewLinkTable,
   ProjectTable,
   SandboxDataKeyTable,
+  SandboxVariableTable,
   AgentCredentialTable,
   SandboxTable,
   SecretKeyUseTable,
@@ -73,6 +74,7 @@ export interface Tables {
   project: ProjectTable;
   sandbox: SandboxTable;
   sandbox_data_key: SandboxDataKeyTable;
+  sandbox_variable: SandboxVariableTable;
   agent_credential: AgentCredentialTable;
   agent_session: AgentSessionTable;
   agent_turn: AgentTurnTable;

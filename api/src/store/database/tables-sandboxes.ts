@@ -220,6 +220,17 @@ export interface SandboxDataKeyTable {
   key_sealed: Buffer;
 }
 
+export interface SandboxVariableTable {
+  /** The org, the sandbox and the name, to which the value is sealed. */
+  id: string;
+  sandbox_id: string;
+  name: string;
+  value_sealed: Buffer;
+  /** Of name and value. */
+  bytes: number;
+  updated_at: GeneratedInstant;
+}
+
 /** Secrets that a replica has loaded, by id, the current one first. */
 export interface SecretReplicaTable {
   replica_id: string;

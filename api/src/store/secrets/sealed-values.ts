@@ -7,6 +7,7 @@ import type { Database, DatabaseTransaction } from '../database/schema.ts';
 export const SEALED_COLUMNS = [
   { table: 'project', id: 'id', column: 'repo_credentials_sealed', purpose: 'repo-credentials' },
   { table: 'agent_credential', id: 'id', column: 'key_sealed', purpose: 'agent-credentials' },
+  { table: 'sandbox_variable', id: 'id', column: 'value_sealed', purpose: 'sandbox-variables' },
   { table: 'sandbox_data_key', id: 'sandbox_id', column: 'key_sealed', purpose: 'sandbox-data' },
   { table: 'totp', id: 'user_id', column: 'secret_sealed', purpose: 'factors' },
 ] as const;

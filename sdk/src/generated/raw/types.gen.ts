@@ -1302,6 +1302,13 @@ export type ListSignInsResult = {
     hasMore?: boolean;
 };
 
+export type ListVariablesResult = {
+    /**
+     * In the order of the names.
+     */
+    variables: Array<SandboxVariable>;
+};
+
 /**
  * Current resource use of a sandbox.
  */
@@ -1587,7 +1594,7 @@ export type OrgUsage = {
 /**
  * A permission. More may be added; clients must accept unknown values.
  */
-export type Permission = 'org.read' | 'org.update' | 'org.members.manage' | 'org.owners.manage' | 'api_keys.manage' | 'activity.read' | 'billing.read' | 'billing.manage' | 'usage_guardrails.manage' | 'project.read' | 'project.create' | 'project.update' | 'project.delete' | 'sandbox.read' | 'sandbox.create' | 'sandbox.exec' | 'sandbox.stop' | 'sandbox.wake' | 'sandbox.resize' | 'sandbox.metrics' | 'sandbox.destroy' | 'sandbox.preview' | 'sandbox.preview.share' | 'sandbox.files.read' | 'sandbox.files.write' | 'sandbox.connect' | 'agent_session.read' | 'agent_session.send' | 'agent_session.approve' | 'agent_credentials.manage' | 'agent_approvals.disable' | 'hosts.read';
+export type Permission = 'org.read' | 'org.update' | 'org.members.manage' | 'org.owners.manage' | 'api_keys.manage' | 'activity.read' | 'billing.read' | 'billing.manage' | 'usage_guardrails.manage' | 'project.read' | 'project.create' | 'project.update' | 'project.delete' | 'sandbox.read' | 'sandbox.create' | 'sandbox.exec' | 'sandbox.stop' | 'sandbox.wake' | 'sandbox.resize' | 'sandbox.metrics' | 'sandbox.destroy' | 'sandbox.preview' | 'sandbox.preview.share' | 'sandbox.files.read' | 'sandbox.files.write' | 'sandbox.variables.write' | 'sandbox.connect' | 'agent_session.read' | 'agent_session.send' | 'agent_session.approve' | 'agent_credentials.manage' | 'agent_approvals.disable' | 'hosts.read';
 
 /**
  * `always_on`: never sleeps by itself and is billed continuously. `sleep_resume`: sleeps when idle, keeps its disk, and is billed while awake.
@@ -1815,6 +1822,22 @@ export type RenewSandboxResult = {
     sandbox: Sandbox;
 };
 
+export type ReplaceVariablesRequest = {
+    /**
+     * At most 256 values by name, with together 65536 bytes of UTF-8.
+     */
+    variables: {
+        [key: string]: string;
+    };
+};
+
+export type ReplaceVariablesResult = {
+    /**
+     * In the order of the names.
+     */
+    variables: Array<SandboxVariable>;
+};
+
 /**
  * A token, and a user name if the git host requires one. Encrypted at rest, never returned.
  */
@@ -2011,6 +2034,17 @@ export type SandboxStatusReason = {
      * Human-readable.
      */
     message: string;
+};
+
+/**
+ * A variable of a sandbox. Its value cannot be read.
+ */
+export type SandboxVariable = {
+    name: string;
+    /**
+     * Time of the last set.
+     */
+    updatedAt: string;
 };
 
 export type SendAgentMessageRequest = {
@@ -2337,6 +2371,22 @@ export type UpdateUsageGuardrailsRequest = {
 
 export type UpdateUsageGuardrailsResult = {
     usageGuardrails: UsageGuardrails;
+};
+
+export type UpdateVariablesRequest = {
+    /**
+     * Values by name; null removes the variable. Afterwards at most 256 with together 65536 bytes.
+     */
+    variables: {
+        [key: string]: string | null;
+    };
+};
+
+export type UpdateVariablesResult = {
+    /**
+     * In the order of the names.
+     */
+    variables: Array<SandboxVariable>;
 };
 
 /**
@@ -3735,7 +3785,7 @@ export type ListActivityData = {
          * The `nextCursor` of the previous page.
          */
         after?: string;
-        kind?: 'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_updated' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
+        kind?: 'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_updated' | 'sandbox_variables_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
         projectId?: string;
         sandboxId?: string;
     };
@@ -3779,11 +3829,11 @@ export type FollowActivityData = {
         /**
          * Only entries of these kinds; repeatable.
          */
-        kind?: Array<'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_updated' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted'>;
+        kind?: Array<'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_updated' | 'sandbox_variables_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted'>;
         /**
          * No entries of these kinds; repeatable.
          */
-        exceptKind?: Array<'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_updated' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted'>;
+        exceptKind?: Array<'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_updated' | 'sandbox_variables_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted'>;
         projectId?: string;
         sandboxId?: string;
         /**
@@ -5655,6 +5705,96 @@ export type SetEgressResponses = {
 };
 
 export type SetEgressResponse = SetEgressResponses[keyof SetEgressResponses];
+
+export type ListVariablesData = {
+    body?: never;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+    };
+    query?: never;
+    url: '/v1/sandboxes/{sandboxId}/variables';
+};
+
+export type ListVariablesErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type ListVariablesError = ListVariablesErrors[keyof ListVariablesErrors];
+
+export type ListVariablesResponses = {
+    /**
+     * Success.
+     */
+    200: ListVariablesResult;
+};
+
+export type ListVariablesResponse = ListVariablesResponses[keyof ListVariablesResponses];
+
+export type UpdateVariablesData = {
+    body: UpdateVariablesRequest;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+    };
+    query?: never;
+    url: '/v1/sandboxes/{sandboxId}/variables';
+};
+
+export type UpdateVariablesErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type UpdateVariablesError = UpdateVariablesErrors[keyof UpdateVariablesErrors];
+
+export type UpdateVariablesResponses = {
+    /**
+     * Success.
+     */
+    200: UpdateVariablesResult;
+};
+
+export type UpdateVariablesResponse = UpdateVariablesResponses[keyof UpdateVariablesResponses];
+
+export type ReplaceVariablesData = {
+    body: ReplaceVariablesRequest;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+    };
+    query?: never;
+    url: '/v1/sandboxes/{sandboxId}/variables';
+};
+
+export type ReplaceVariablesErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type ReplaceVariablesError = ReplaceVariablesErrors[keyof ReplaceVariablesErrors];
+
+export type ReplaceVariablesResponses = {
+    /**
+     * Success.
+     */
+    200: ReplaceVariablesResult;
+};
+
+export type ReplaceVariablesResponse = ReplaceVariablesResponses[keyof ReplaceVariablesResponses];
 
 export type RenewSandboxData = {
     body?: never;
