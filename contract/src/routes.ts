@@ -33,7 +33,7 @@ import {
   removeProcess,
 } from './commands/processes.ts';
 import { createFolder, deleteFile, moveFile } from './files/changes.ts';
-import { listFiles, readFile, snapshotFiles, writeFile } from './files/files.ts';
+import { listFiles, readFile, snapshotFiles, statFile, writeFile } from './files/files.ts';
 import { downloadFile, uploadFile } from './files/transfers.ts';
 import { getHealth } from './health.ts';
 import { getHost, listHosts } from './hosts/hosts.ts';
@@ -157,6 +157,7 @@ const ALL = [
   revokePreview,
   listFiles,
   snapshotFiles,
+  statFile,
   readFile,
   writeFile,
   deleteFile,

@@ -5,24 +5,29 @@ import { FILE_LIST, FILE_PATH_BYTES } from './guest-limits.ts';
 
 const FOLDER = 0x44; // D
 const FACTS = 0x6d; // m
-const FACTS_FORM = /^(\d{1,20}) (-?\d{1,20})$/;
+const TARGET = 0x74; // t
+const FACTS_FORM = /^(\d{1,20}) (-?\d{1,20})(?: ([0-7]{4}))?$/;
 const KINDS: Readonly<Record<number, EntryKind>> = { 0x64: 'directory', 0x66: 'file', 0x6c: 'link', 0x6f: 'other' };
 const END = 0x45; // E
 const WHOLE = 0x43; // C
 const CUT = 0x54; // T
-/** Includes the entry at which the guest stops: a path and twice a name. */
-const MOST_TEXT_BYTES = FILE_LIST.textBytes + 3 * FILE_PATH_BYTES;
+/** Includes the entry at which the guest stops: a path, twice a name, and a target. */
+const MOST_TEXT_BYTES = FILE_LIST.textBytes + 4 * FILE_PATH_BYTES;
 
 type EntryKind = 'directory' | 'file' | 'link' | 'other';
 
-/** `facts`: absent from guest daemons before version 5, whose `file` is anything but a folder. */
+/**
+ * `facts`: absent from guest daemons before version 5, whose `file` is anything but a folder;
+ * without `mode` before version 10. `target`: of a link.
+ */
 interface ListedEntry {
   name: string;
   kind: EntryKind;
-  facts?: { size: number; mtimeSeconds: number };
+  facts?: { size: number; mtimeSeconds: number; mode?: string };
+  target?: string;
 }
 
-/** Names are raw bytes, a character each (latin1). */
+/** Names and targets are raw bytes, a character each (latin1). */
 interface ListedFolder {
   /** Below the requested folder, each name after a slash; empty for that folder itself. */
   path: string;
@@ -74,9 +79,19 @@ export function parseListing(bytes: Buffer, { root, depth }: ListingAsked): List
       folders.push(open.folder);
     } else if (kind === FACTS) {
       const entry = open?.folder.entries.at(-1);
-      const [, size, mtime] = FACTS_FORM.exec(text) ?? [];
+      const [, size, mtime, mode] = FACTS_FORM.exec(text) ?? [];
       if (entry === undefined || entry.facts !== undefined || size === undefined) return null;
-      entry.facts = { size: Math.min(Number(size), Number.MAX_SAFE_INTEGER), mtimeSeconds: Number(mtime) };
+      entry.facts = {
+        size: Math.min(Number(size), Number.MAX_SAFE_INTEGER),
+        mtimeSeconds: Number(mtime),
+        ...(mode === undefined ? {} : { mode }),
+      };
+    } else if (kind === TARGET) {
+      const entry = open?.folder.entries.at(-1);
+      textBytes += text.length;
+      if (entry?.kind !== 'link' || entry.facts === undefined || entry.target !== undefined) return null;
+      if (text === '' || text.length > FILE_PATH_BYTES || textBytes > MOST_TEXT_BYTES) return null;
+      entry.target = text;
     } else {
       const entryKind = KINDS[kind ?? 0];
       if (entryKind === undefined || open === undefined || !isName(text)) return null;

@@ -5,6 +5,7 @@ import type {
   FileContent,
   FileEntry,
   FilesSnapshot,
+  FileStat,
   FolderListing,
   MovedFile,
   WrittenFile,
@@ -128,6 +129,25 @@ export class SandboxFiles {
     return await raw.createFolder({ path: { sandboxId: this.#sandboxId }, body: { path }, ...set(options) });
   }
 
+  /** Describes a file, a folder or a link itself. */
+  async stat(path: string, options: CallOptions = {}): Promise<FileStat> {
+    const { raw, with: set } = this.#calls;
+    return await raw.statFile({ path: { sandboxId: this.#sandboxId }, query: { path }, ...set(options) });
+  }
+
+  /** Whether there is a file, a folder or a link itself, dangling or not, at the path. */
+  async exists(path: string, options: CallOptions = {}): Promise<boolean> {
+    try {
+      await this.stat(path, options);
+      return true;
+    } catch (error) {
+      // A parent of the path is a file.
+      if (error instanceof BerthError && (error.code === 'file_not_found' || error.code === 'not_a_directory'))
+        return false;
+      throw error;
+    }
+  }
+
   /** Lists a folder, by default /code. Check `truncated`. */
   async list(path?: string, options: CallOptions = {}): Promise<FolderListing> {
     const { raw, with: set } = this.#calls;
@@ -153,4 +173,4 @@ export class SandboxFiles {
   }
 }
 
-export type { ChangedPath, FileContent, FileEntry, FilesSnapshot, FolderListing, MovedFile, WrittenFile };
+export type { ChangedPath, FileContent, FileEntry, FilesSnapshot, FileStat, FolderListing, MovedFile, WrittenFile };

@@ -37,6 +37,7 @@ export {
   type FileData,
   type FileDownload,
   type FileEntry,
+  type FileStat,
   type FilesSnapshot,
   type FolderListing,
   type MovedFile,

@@ -172,6 +172,25 @@ for (const start of [realWorld, worldInMemory]) {
       await assert.rejects(files.write('big', new Uint8Array(2 * 1024 * 1024 + 1)), failing('file_too_large', 413));
     });
 
+    test('a file and a folder are described, and an absent path is told from a present one', async () => {
+      await using sandbox = await make();
+      const { files } = sandbox;
+      await files.write('src/a', 'four');
+      const { modifiedAt, ...stat } = await files.stat('src/../src/a');
+      assert.deepEqual(stat, { path: '/code/src/a', kind: 'file', size: 4, mode: '0644' });
+      assert.ok(Math.abs(Date.parse(modifiedAt ?? '') - Date.now()) < 60_000, String(modifiedAt));
+      const { kind, mode } = await files.stat('/code/src/');
+      assert.deepEqual([kind, mode], ['directory', '0755']);
+      const [entry] = (await files.list('src')).entries;
+      assert.deepEqual([entry?.mode, entry?.modifiedAt], ['0644', modifiedAt]);
+      assert.deepEqual(
+        await Promise.all(['src', 'src/a', '/', 'src/b', 'src/a/b', 'b/c'].map((path) => files.exists(path))),
+        [true, true, true, false, false, false],
+      );
+      await assert.rejects(files.stat('src/b'), failing('file_not_found', 404));
+      await assert.rejects(files.exists('x'.repeat(4_097)), failing('invalid_request', 400));
+    });
+
     test('a sandbox sleeps, refuses commands meanwhile, and is woken', async () => {
       await using sandbox = await make();
       await sandbox.files.write('kept', 'x');

@@ -1,8 +1,9 @@
 // Both services of the SDK tests: the real one with fake VMs, and the in-memory TestServer.
-import { Berth, type AgentSession, type BerthOptions } from '../src/index.ts';
+import { Berth, type AgentSession, type BerthOptions, type FileStat } from '../src/index.ts';
 import { TestFiles } from '../src/testing/files/files.ts';
 import { Refusal } from '../src/testing/requests/refusal.ts';
 import { TestServer } from '../src/testing/index.ts';
+import type { StatOfFile } from '@berth/protocol/calls/files.ts';
 import type { FileErrorCode } from '@berth/protocol/files.ts';
 import { startApi, type TestApi } from '../../api/test/world/api.ts';
 import { type FileCall } from '../../api/test/world/guests/exec-front.ts';
@@ -86,6 +87,15 @@ async function setExternal({ db, projectId }: TestApi): Promise<void> {
   await db.updateTable('project').set({ use_case: 'external' }).where('id', '=', projectId).execute();
 }
 
+function statOf({ kind, size, modifiedAt, mode }: FileStat): StatOfFile {
+  const shown = kind === 'directory' ? 'directory' : 'file';
+  return { kind: shown, size, mtimeSeconds: secondsOf(modifiedAt), mode };
+}
+
+function secondsOf(time: string | null | undefined): number {
+  return Date.parse(time ?? '') / 1_000;
+}
+
 /** Responds like a host. */
 function answerFileCall(files: TestFiles, { verb, path, query, depth, body }: FileCall): Buffer | object {
   try {
@@ -96,6 +106,7 @@ function answerFileCall(files: TestFiles, { verb, path, query, depth, body }: Fi
       else files.createFolder(path);
       return {};
     }
+    if (verb === 'stat') return statOf(files.stat(path));
     if (verb === 'read') {
       const { content, encoding } = files.read(path);
       return Buffer.from(content, encoding === 'base64' ? 'base64' : 'utf8');
@@ -104,7 +115,8 @@ function answerFileCall(files: TestFiles, { verb, path, query, depth, body }: Fi
     const folders = Object.entries(directories).map(([folder, entries]) => {
       const below = folder === path ? '' : folder.slice(path === '/' ? 0 : path.length);
       const records = entries.map(
-        ({ label, type, size }) => `${type === 'directory' ? 'd' : 'f'}${label}\0m${size} 1\0`,
+        ({ label, type, size, modifiedAt, mode }) =>
+          `${type === 'directory' ? 'd' : 'f'}${label}\0m${size} ${secondsOf(modifiedAt)} ${mode}\0`,
       );
       return `D${below}\0${records.join('')}`;
     });

@@ -14,6 +14,7 @@ import {
 import type { CallSpec, HostRequestOf, PartsOf, ResponseOf } from '@berth/protocol/calls/define.ts';
 import { exec, run, type GuestExecResult, type GuestRunRequest } from '@berth/protocol/calls/exec.ts';
 import {
+  listEntries,
   listFiles,
   openFile,
   readFile,
@@ -44,7 +45,8 @@ import { GatheredBytes } from '@berth/protocol/http/gathered-bytes.ts';
 import type { CallOptions, CallRequest } from '@berth/protocol/http/peer.ts';
 import type { SharedCapacity } from '@berth/protocol/shared-capacity.ts';
 import { AbandonedStreams } from './abandoned-streams.ts';
-import { HostError } from './error.ts';
+import { orEarlier } from './earlier.ts';
+import { HostError, tooManyStreams } from './error.ts';
 import { HostPeer } from './peer.ts';
 
 interface HostClientOptions {
@@ -238,7 +240,12 @@ export class HostClient {
    * `parseListing`.
    */
   listFiles(vmId: string, path: string, depth: number, options?: ReadOptions): Promise<Buffer> {
-    return this.#read(listFiles, { vmId, query: { path, depth } }, options);
+    const read = (call: typeof listEntries | typeof listFiles) =>
+      this.#read(call, { vmId, query: { path, depth } }, options);
+    return orEarlier(
+      () => read(listEntries),
+      () => read(listFiles),
+    );
   }
 
   /** Writes a file atomically. Rejects as {@link readFile}. */
@@ -285,14 +292,4 @@ export class HostClient {
       throw error;
     }
   }
-}
-
-function tooManyStreams(bound: 'full' | 'share', places: number): HostError {
-  const limit = `${places} open connections (BERTH_API_STREAMS)`;
-  return new HostError(
-    'too_many_streams',
-    bound === 'full'
-      ? `this API replica has reached its limit of ${limit}`
-      : `the org has reached its share of this API replica's ${limit}: half of those that other orgs leave`,
-  );
 }

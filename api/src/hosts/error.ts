@@ -47,3 +47,14 @@ const TRANSIENT: ReadonlySet<HostFailureCode> = new Set<HostFailureCode>([
   'unauthorized',
   'guest_unreachable',
 ]);
+
+/** The refusal of a stream beyond the limit of the process, or beyond the share of the org. */
+export function tooManyStreams(bound: 'full' | 'share', places: number): HostError {
+  const limit = `${places} open connections (BERTH_API_STREAMS)`;
+  return new HostError(
+    'too_many_streams',
+    bound === 'full'
+      ? `this API replica has reached its limit of ${limit}`
+      : `the org has reached its share of this API replica's ${limit}: half of those that other orgs leave`,
+  );
+}

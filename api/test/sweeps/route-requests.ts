@@ -320,6 +320,7 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   revokePreview: onPreview,
   listFiles: onReady,
   snapshotFiles: onReady,
+  statFile: onReady,
   readFile: onReady,
   writeFile: async (setting) => ({ ...(await onReady(setting)), body: { path: 'swept', content: '' } }),
   deleteFile: onReady,
@@ -352,6 +353,7 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
 
 /** For routes that require a query. */
 const QUERIES: { readonly [name in RouteName]?: string } = {
+  statFile: '?path=swept',
   readFile: '?path=swept',
   deleteFile: '?path=swept',
   downloadFile: '?path=swept',

@@ -23,10 +23,11 @@ export async function listFolder(context: CliContext, { args: [typed, path = '']
       [
         {
           title: 'name',
-          value: ({ label, type }) => plainText(type === 'directory' ? `${label}/` : label),
+          value: nameWithTarget,
           whole: true,
         },
         { title: 'kind', value: ({ kind, type }) => kind ?? type },
+        { title: 'mode', value: ({ mode }) => mode ?? null, optional: true },
         { title: 'size', value: (entry) => sizeOf(entry), align: 'right' },
         { title: 'changed', value: ({ modifiedAt }) => (modifiedAt ? since(modifiedAt) : null), optional: true },
       ],
@@ -37,6 +38,29 @@ export async function listFolder(context: CliContext, { args: [typed, path = '']
   if (!listing.truncated) return EXIT.ok;
   out.note('berth: the listing is incomplete: the folder is too large, or a name is not UTF-8');
   return EXIT.failed;
+}
+
+function nameWithTarget({ label, type, linkTarget }: FileEntry): string {
+  if (linkTarget !== undefined) return plainText(`${label} -> ${linkTarget}`);
+  return plainText(type === 'directory' ? `${label}/` : label);
+}
+
+export async function showStat(context: CliContext, { args: [typed, path = ''] }: Input): Promise<void> {
+  const { connect, out, signal } = context;
+  const sandboxId = await findSandbox(context, typed);
+  const { berth } = await connect();
+  const stat = await berth.raw.statFile({ path: { sandboxId }, query: { path }, signal });
+  if (out.json) return out.object(stat);
+  const { linkTarget, resolvesTo, modifiedAt } = stat;
+  out.fields([
+    ['path', stat.path],
+    ['kind', stat.kind],
+    ['size', bytes(stat.size)],
+    ['mode', stat.mode],
+    ['changed', modifiedAt === null ? null : since(modifiedAt)],
+    ['target', linkTarget],
+    ['resolves to', resolvesTo === undefined ? null : (resolvesTo ?? 'nothing')],
+  ]);
 }
 
 function sizeOf({ kind, size }: FileEntry): string | null {

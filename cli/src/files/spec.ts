@@ -29,11 +29,19 @@ const ID = 'sbx_uodiunxlni4uyqmllemsqh4l';
 
 const ls: CommandSpec = {
   name: 'ls',
-  summary: 'list a folder, with kind, size and time of the last change',
+  summary: 'list a folder, with kind, mode, size and time of the last change',
   details: 'Exit code: 1 if the listing is incomplete.',
   arguments: [SANDBOX, { name: '[path]', about: 'folder (default: /code)' }],
   examples: [`berth files ls ${ID} src`],
   load: async () => (await import('./folder.ts')).listFolder,
+};
+
+const stat: CommandSpec = {
+  name: 'stat',
+  summary: 'show kind, size, mode and target of a file, a folder or a link itself',
+  arguments: [SANDBOX, { name: '<path>', about: 'file, folder or link' }],
+  examples: [`berth files stat ${ID} build.sh`],
+  load: async () => (await import('./folder.ts')).showStat,
 };
 
 const cat: CommandSpec = {
@@ -76,5 +84,5 @@ const mkdir: CommandSpec = {
 export const filesGroup: GroupSpec = {
   name: 'files',
   summary: 'list, show, move and delete files of a sandbox, and create folders',
-  commands: [ls, cat, rm, mv, mkdir],
+  commands: [ls, stat, cat, rm, mv, mkdir],
 };

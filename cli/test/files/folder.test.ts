@@ -16,7 +16,10 @@ before(async () => {
   service.api.front.files = (call) => {
     calls.push(call);
     if (call.path.endsWith('/missing')) throw new ExecRefusal('file_not_found', 'no');
-    if (call.verb === 'list') return Buffer.from('D\0dsrc\0m4096 1\0fa\u001b[1m\0m2048 1\0lto\0m3 1\0ET', 'latin1');
+    if (call.path.endsWith('/link'))
+      return { kind: 'link', size: 5, mtimeSeconds: 1, mode: '0777', target: '../\u001b[1m', resolved: null };
+    if (call.verb === 'list')
+      return Buffer.from('D\0dsrc\0m4096 1 1755\0fa\u001b[1m\0m2048 1 0600\0lto\0m3 1 0777\0ta\u001b\0ET', 'latin1');
     return files(call);
   };
 });
@@ -26,10 +29,30 @@ test('ls shows kind and size without control characters, and fails for an incomp
   const { code, stdout, stderr } = await service.run(['files', 'ls', id, 'src']);
   assert.equal(code, 1);
   assert.match(stdout, /src\/.*directory/);
-  assert.match(stdout, /link/);
+  assert.match(stdout, /to -> a\S* +link +0777/);
+  assert.match(stdout, /file +0600/);
   assert.match(stdout, /2\.0 KiB/);
   assert.equal(stdout.includes('\u001b'), false);
   assert.match(stderr, /incomplete/);
+});
+
+test('stat shows a link itself, what it resolves to, and no control characters', async () => {
+  const { code, stdout } = await service.run(['files', 'stat', id, 'link']);
+  assert.equal(code, 0);
+  for (const line of [/^kind +link$/m, /^mode +0777$/m, /^target +\.\.\/.*1m$/m, /^resolves to +nothing$/m])
+    assert.match(stdout, line);
+  assert.equal(stdout.includes('\u001b'), false);
+  const json = JSON.parse((await service.run(['files', 'stat', '--json', id, 'link'])).stdout) as object;
+  assert.deepEqual(json, {
+    path: '/code/link',
+    kind: 'link',
+    size: 5,
+    modifiedAt: '1970-01-01T00:00:01.000Z',
+    mode: '0777',
+    linkTarget: '../\u001b[1m',
+    resolvesTo: null,
+  });
+  assert.match((await service.run(['files', 'stat', id, 'missing'])).stderr, /missing.*no such file/);
 });
 
 test('cat writes the content alone to stdout', async () => {

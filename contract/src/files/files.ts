@@ -1,7 +1,7 @@
 // Files of a sandbox: list, read and write. Relative paths are relative to /code (spec: Sandboxes
 // rule 5).
 import { z } from 'zod';
-import { exampleFile, exampleFolder } from '../route/examples.ts';
+import { exampleFile, exampleFolder, exampleStat } from '../route/examples.ts';
 import { FILE_LIMITS } from '../route/limits.ts';
 import { shownAsInteger } from '../route/number-in-query.ts';
 import { defineRoute } from '../route/route.ts';
@@ -44,6 +44,15 @@ export const ifUnchanged = z
       'file is 409 `file_exists`.',
   );
 
+const fileMode = z
+  .string()
+  .regex(/^[0-7]{4}$/)
+  .describe(
+    'Permission bits in octal, such as `0644`; the first digit has set-user-ID, set-group-ID and sticky. ' +
+      'Absent from a VM of an earlier version.',
+  );
+const linkTarget = z.string().describe('Target of a link, as it is stored. Absent if it is not UTF-8.');
+
 /** spec: File entries. */
 const fileEntry = z
   .strictObject({
@@ -59,9 +68,28 @@ const fileEntry = z
       .nullable()
       .optional()
       .describe('Time of the last change, as the sandbox reports it; null outside the years 0 to 9999.'),
+    mode: fileMode.optional(),
+    linkTarget: linkTarget.optional(),
   })
   .meta({ id: 'FileEntry', description: 'An entry of a folder.' });
 export type FileEntry = z.infer<typeof fileEntry>;
+
+const fileStat = z
+  .strictObject({
+    path: z.string(),
+    kind: z.enum(['directory', 'file', 'link', 'other']).describe('`other`: a socket, device or FIFO.'),
+    size: z.int().nonnegative().describe('Bytes of the file; of a link itself, not of its target.'),
+    modifiedAt: fileEntry.shape.modifiedAt.unwrap(),
+    mode: fileMode,
+    linkTarget: linkTarget.optional(),
+    resolvesTo: z
+      .enum(['directory', 'file', 'other'])
+      .nullable()
+      .optional()
+      .describe("Of a link: kind of its target; null if no target is within reach of the sandbox's user."),
+  })
+  .meta({ id: 'FileStat', description: 'Kind, size, time and mode of a file, a folder or a link itself.' });
+export type FileStat = z.infer<typeof fileStat>;
 
 export const folderListing = z
   .strictObject({
@@ -154,6 +182,21 @@ export const snapshotFiles = defineRoute({
     query: { path: '/code', depth: 1 },
     answer: { path: '/code', truncated: false, directories: { '/code': exampleFolder.entries } },
   },
+});
+
+export const statFile = defineRoute({
+  name: 'statFile',
+  summary: 'Describes a file, a folder or a link; a link is not followed',
+  method: 'GET',
+  path: '/v1/sandboxes/{sandboxId}/files/stat',
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.files.read',
+  request: { params: sandboxParams, query: z.object({ path: filePath }) },
+  response: { status: 200, body: fileStat },
+  errors: [...FILE_CALL_ERRORS, 'file_call_unsupported'],
+  activity: null,
+  published: true,
+  example: { query: { path: 'hello.py' }, answer: exampleStat },
 });
 
 export const readFile = defineRoute({

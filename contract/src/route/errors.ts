@@ -155,6 +155,7 @@ export const ERRORS = {
     meaning: 'The sandbox is of a release without `cwd`, `env`, `user` and `stdin` of a command.',
   },
   processes_unsupported: { status: 409, meaning: 'The sandbox is of a release without processes.' },
+  file_call_unsupported: { status: 409, meaning: 'The sandbox is of a release without this call of files.' },
   process_not_found: { status: 404, meaning: 'The sandbox has no such process, or has removed it to make room.' },
   process_over: { status: 409, meaning: 'The process has ended, or reads no input.' },
   process_input_gap: { status: 409, meaning: '`offset` is beyond the input so far; the message says how long it is.' },

@@ -155,10 +155,20 @@ export const exampleFolder = {
   path: '/code',
   truncated: false,
   entries: [
-    { label: 'hello.py', path: '/code/hello.py', type: 'file', kind: 'file', size: 15, modifiedAt: AT },
-    { label: 'src', path: '/code/src', type: 'directory', kind: 'directory', size: 4_096, modifiedAt: AT },
+    { label: 'hello.py', path: '/code/hello.py', type: 'file', kind: 'file', size: 15, modifiedAt: AT, mode: '0644' },
+    {
+      label: 'src',
+      path: '/code/src',
+      type: 'directory',
+      kind: 'directory',
+      size: 4_096,
+      modifiedAt: AT,
+      mode: '0755',
+    },
   ],
 };
+
+export const exampleStat = { path: '/code/hello.py', kind: 'file', size: 15, modifiedAt: AT, mode: '0644' };
 
 export const examplePreview = {
   id: 'prv_h5cjx3rq7wvz2nkd6mbyt4aa',

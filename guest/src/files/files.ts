@@ -1,10 +1,12 @@
 // File calls as the tenant's user, through the helper process (agent.ts), so that the daemon never
 // waits for a file system. Owns the concurrency limit, the timeout of a call,
 // and the mapping of refusals.
+import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
+import type { StatOfFile } from '@berth/protocol/calls/files.ts';
 import {
   FILE_CALL_SECONDS,
   FILE_CALLS,
@@ -20,7 +22,7 @@ import { CallSlots, LineFull } from './call-slots.ts';
 import type { FileAgent } from './agent.ts';
 
 /** Longer than any first line of the helper. */
-const FIRST_LINE_BYTES = 64;
+const FIRST_LINE_BYTES = 128;
 
 /** `status`: HTTP status; `errno`: the kernel's error name, when no code covers it. */
 export class FileRefused extends Error {
@@ -81,11 +83,28 @@ export class Files {
     return { bytes: Number(said), stream: socket };
   }
 
-  /** Lists the folder, `depth` levels deep; protocol/src/listing.ts defines the format. */
-  async list(path: string, depth: number, gone: AbortSignal): Promise<FileContent> {
+  /** Lists the folder, `depth` levels deep; protocol/src/files.ts defines the format. */
+  async list(path: string, depth: number, gone: AbortSignal, details = false): Promise<FileContent> {
     const { entries, textBytes, seconds } = FILE_LIST;
-    const { socket } = await this.#call(['list', path, depth, entries, textBytes, seconds], gone);
+    const fields = ['list', path, depth, entries, textBytes, seconds, details ? 1 : 0];
+    const { socket } = await this.#call(fields, gone);
     return { bytes: undefined, stream: socket };
+  }
+
+  /** Describes a file, a folder or a link itself. */
+  async stat(path: string, gone: AbortSignal): Promise<StatOfFile> {
+    const { said, socket } = await this.#call(['stat', path], gone);
+    const [kind = '', size, seconds, mode = '', resolved = '-', length] = said.split(' ');
+    const target = Buffer.concat((await socket.toArray()) as Buffer[]);
+    if (target.length !== Number(length)) throw new Error('the helper for file calls ended in the middle of a call');
+    return {
+      kind: KINDS[kind] ?? 'other',
+      size: Number(size),
+      mtimeSeconds: Number(seconds),
+      mode,
+      ...(kind === 'l' && isUtf8(target) ? { target: target.toString() } : {}),
+      ...(kind === 'l' ? { resolved: RESOLVED[resolved] ?? null } : {}),
+    };
   }
 
   /** As {@link read}, for a file of any length. */
@@ -166,7 +185,7 @@ export class Files {
       upload?.content.pipe(socket, { end: false });
     }
     for (;;) {
-      const [verdict, said = ''] = (await line).split(' ');
+      const [verdict, said] = split(await line);
       if (verdict === 'ok') return { said, socket };
       if (verdict !== 'check') {
         socket.destroy();
@@ -177,6 +196,15 @@ export class Files {
       socket.write(found === upload?.ifUnchanged ? 'y' : 'n');
     }
   }
+}
+
+const RESOLVED: Readonly<Record<string, StatOfFile['resolved']>> = { d: 'directory', f: 'file', o: 'other' };
+const KINDS: Readonly<Record<string, StatOfFile['kind']>> = { d: 'directory', f: 'file', l: 'link', o: 'other' };
+
+/** The first word of a line, and the rest. */
+function split(line: string): [string, string] {
+  const at = line.indexOf(' ');
+  return at < 0 ? [line, ''] : [line.slice(0, at), line.slice(at + 1)];
 }
 
 /** SHA-256 of the next bytes. The helper sends no more before it is answered. */

@@ -155,6 +155,8 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
     },
     readFile: ({ query, signal }) => files.read(bounded(query.path), signal),
     listFiles: ({ query, signal }) => files.list(bounded(query.path), query.depth, signal),
+    listEntries: ({ query, signal }) => files.list(bounded(query.path), query.depth, signal, true),
+    statFile: ({ query, signal }) => files.stat(bounded(query.path), signal),
     writeFile: async ({ query: { path, ifUnchanged }, upload, signal }) => {
       const { bytes, content } = upload as Upload;
       await files.write(bounded(path), { bytes, content, ifUnchanged }, signal);

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
+import { statFile, type StatOfFile } from '@berth/protocol/calls/files.ts';
 import { guestError } from '@berth/protocol/guest.ts';
 import { parseListing, type Listing } from '@berth/protocol/listing.ts';
 import type { Answer, TestDaemon } from '../daemon.ts';
@@ -77,10 +78,18 @@ export class TestFiles {
     });
   }
 
+  /** The facts of a file as JSON, or the code of a refusal. */
+  async stat(name: string): Promise<StatOfFile | string> {
+    const outcome = outcomeOf(
+      await this.#daemon.open('GET', `/file/stat?path=${encodeURIComponent(this.at(name))}`).answer,
+    );
+    return typeof outcome === 'string' ? outcome : statFile.response.parse(JSON.parse(outcome.toString()));
+  }
+
   /** The listing, or the code of a refusal. */
-  async list(name: string, depth = 1): Promise<Listing | string> {
-    const answer = await this.#daemon.open('GET', `/files?path=${encodeURIComponent(this.at(name))}&depth=${depth}`)
-      .answer;
+  async list(name: string, depth = 1, details = false): Promise<Listing | string> {
+    const query = `path=${encodeURIComponent(this.at(name))}&depth=${depth}`;
+    const answer = await this.#daemon.open('GET', `/files${details ? '/entries' : ''}?${query}`).answer;
     const outcome = outcomeOf(answer);
     if (typeof outcome === 'string') return outcome;
     const listing = parseListing(outcome, { root: this.at(name), depth });

@@ -7,6 +7,7 @@ import {
   FILE_CALL_SECONDS,
   FILE_CONDITION,
   FILE_ERRORS,
+  FILE_PATH_BYTES,
   FILE_READ_BYTES,
   FILE_TRANSFER_BYTES,
   FILE_WRITE_BYTES,
@@ -22,6 +23,7 @@ const path = z
   .meta({ description: 'must be an absolute path without NUL', tooLong: 'file_path_invalid' });
 
 const errors = Object.keys(FILE_ERRORS) as FileErrorCode[];
+const UNSUPPORTED = { 404: ['file_call_unsupported', 'the guest daemon lacks the file call'] } as const;
 const deadline = { deadlineMs: FILE_CALL_SECONDS * 1_000, marginMs: 10_000 } as const;
 
 /** Returns the bytes of a regular file. */
@@ -81,6 +83,51 @@ export const listFiles = defineCall({
   errors,
   repeatable: true,
   since: 1,
+});
+
+/** {@link listFiles} with modes and the targets of links. */
+export const listEntries = defineCall({
+  ...listFiles,
+  name: 'listEntries',
+  path: '/files/entries',
+  statuses: UNSUPPORTED,
+  since: 10,
+});
+
+const kindOfTarget = z.enum(['directory', 'file', 'other']);
+const statOfFile = z.strictObject({
+  kind: z.enum(['directory', 'file', 'link', 'other']),
+  size: z.int().min(0),
+  mtimeSeconds: z.int(),
+  mode: z.string().regex(/^[0-7]{4}$/),
+  /** Of a link, if it is valid UTF-8. */
+  target: z
+    .string()
+    .min(1)
+    .max(FILE_PATH_BYTES)
+    .refine((text) => text.isWellFormed() && !text.includes('\0'))
+    .optional(),
+  /** Kind of what a link resolves to; null: nothing that the tenant can reach. */
+  resolved: kindOfTarget.nullable().optional(),
+});
+export type StatOfFile = z.infer<typeof statOfFile>;
+
+/** Describes a file, a folder or a link itself. */
+export const statFile = defineCall({
+  name: 'statFile',
+  target: 'pass-through',
+  method: 'GET',
+  path: '/file/stat',
+  query: z.strictObject({ path }),
+  form: 'json',
+  response: statOfFile,
+  // The target, each byte escaped.
+  responseBytes: 6 * FILE_PATH_BYTES + 1_024,
+  ...deadline,
+  errors,
+  statuses: UNSUPPORTED,
+  repeatable: true,
+  since: 10,
 });
 
 const bytes = z.coerce.number<string>().int().min(0).max(FILE_TRANSFER_BYTES);

@@ -289,6 +289,10 @@ export const ERRORS = {
     "status": 409,
     "meaning": "The sandbox is of a release without processes."
   },
+  "file_call_unsupported": {
+    "status": 409,
+    "meaning": "The sandbox is of a release without this call of files."
+  },
   "process_not_found": {
     "status": 404,
     "meaning": "The sandbox has no such process, or has removed it to make room."
@@ -2977,6 +2981,33 @@ export const ROUTES = [
         "required": false,
         "schema": {
           "type": "integer"
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "statFile",
+    "method": "GET",
+    "path": "/v1/sandboxes/{sandboxId}/files/stat",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.files.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [
+      {
+        "name": "path",
+        "required": true,
+        "schema": {
+          "type": "string",
+          "minLength": 1,
+          "maxLength": 4096,
+          "pattern": "^[^\\x00]*$"
         }
       }
     ],

@@ -5,6 +5,7 @@ import type { ActivityEntry, ApiKey, Project } from '../generated/raw/index.ts';
 import { NDJSON } from '../transport/transport.ts';
 import { AGENT_ANSWERS } from './agent-answers.ts';
 import { note, requirePermission, type Answers } from './answering.ts';
+import { FILE_ANSWERS } from './file-answers.ts';
 import { hold } from './hold.ts';
 import { newestFirst, paged } from './requests/paged.ts';
 import { Refusal } from './requests/refusal.ts';
@@ -119,6 +120,7 @@ export const ANSWERS: Answers = {
   },
   ...USAGE_ANSWERS,
   ...SANDBOX_ANSWERS,
+  ...FILE_ANSWERS,
   ...AGENT_ANSWERS,
   ...PROCESS_ANSWERS,
 };

@@ -3,7 +3,6 @@ import { SANDBOX_STATES } from '../generated/contract-tables.ts';
 import type { ListSandboxesData, Preview, Sandbox } from '../generated/raw/index.ts';
 import { note, requirePermission, type RequestContext, type Answers } from './answering.ts';
 import { execResultOf, liveMetrics } from './figures.ts';
-import { bytesOf, type TestFiles } from './files/files.ts';
 import { newestFirst, paged } from './requests/paged.ts';
 import { Refusal } from './requests/refusal.ts';
 import type { TestCall } from './requests/request.ts';
@@ -37,32 +36,6 @@ export const SANDBOX_ANSWERS: Answers = {
     note(about, 'sandbox_exec', { kind: 'sandbox', id: record.id }, record);
     return execResultOf(await about.exec(command, { sandbox: record, ...options, ...one.environment(options.env) }));
   },
-  listFiles: ({ params, query }, about) => awakeSandbox('files_read', params, about).files.list(String(query['path'])),
-  snapshotFiles: ({ params, query }, about) =>
-    awakeSandbox('files_read', params, about).files.tree(String(query['path']), Number(query['depth'])),
-  readFile: ({ params, query }, about) => awakeSandbox('files_read', params, about).files.read(String(query['path'])),
-  writeFile: (call, about) => {
-    const { path, content, encoding, ifUnchanged } = call.body;
-    return changed('sandbox_file_written', call, about, (files) =>
-      files.write(path, bytesOf(content, encoding), ifUnchanged),
-    );
-  },
-  deleteFile: (call, about) =>
-    changed('sandbox_file_deleted', call, about, (files) =>
-      files.delete(String(call.query['path']), call.query['recursive'] === 'true'),
-    ),
-  moveFile: (call, about) =>
-    changed('sandbox_file_moved', call, about, (files) =>
-      files.move(call.body.from, call.body.to, call.body.replace === true),
-    ),
-  createFolder: (call, about) =>
-    changed('sandbox_folder_created', call, about, (files) => files.createFolder(call.body.path)),
-  downloadFile: ({ params, query }, about) =>
-    awakeSandbox('files_read', params, about).files.bytes(String(query['path'])),
-  uploadFile: (call, about) =>
-    changed('sandbox_file_written', call, about, (files) =>
-      files.store(String(call.query['path']), call.body, call.query['ifUnchanged']),
-    ),
   sleepSandbox: sleep,
   stopSandbox: sleep,
   wakeSandbox: wake,
@@ -252,11 +225,4 @@ function matcher(query: TestCall['query']): (one: Sandbox) => boolean {
     (createdBy === undefined || one.createdBy === createdBy) &&
     (q === undefined || one.id.startsWith(q) || one.name.toLowerCase().includes(q.toLowerCase())) &&
     Object.entries(metadata).every(([key, value]) => String(one.metadata[key]) === String(value));
-}
-
-function changed<T>(kind: string, { params }: TestCall, about: RequestContext, change: (files: TestFiles) => T): T {
-  const { files, record } = awakeSandbox('files_write', params, about);
-  const result = change(files);
-  note(about, kind, { kind: 'sandbox', id: record.id }, record);
-  return result;
 }

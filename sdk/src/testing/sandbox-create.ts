@@ -36,7 +36,7 @@ export function createSandbox(call: TestCall, about: RequestContext): Sandbox {
     return respondWith(existing, headers, about);
   }
   requireRoom(state, nowMs, concurrentSandboxes);
-  const sandbox = new TestSandbox(record, (changed) => state.entered(changed));
+  const sandbox = new TestSandbox(record, (changed) => state.entered(changed), about.now);
   state.sandboxes.set(record.id, sandbox);
   state.shapes.set(record.id, shapeOf(record, body));
   if (key !== null) state.creates.set(key, { asked, sandboxId: record.id });

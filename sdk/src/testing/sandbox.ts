@@ -24,7 +24,7 @@ interface Transition {
 
 export class TestSandbox {
   readonly record: Sandbox;
-  readonly files = new TestFiles();
+  readonly files: TestFiles;
   readonly previews: Preview[] = [];
   /** Values by name, with the time of their set. */
   readonly variables = new Map<string, { value: string; updatedAt: string }>();
@@ -34,8 +34,9 @@ export class TestSandbox {
   readonly #onChange: (sandbox: Sandbox) => void;
 
   /** @param onChange called when a status changes without a request */
-  constructor(record: Sandbox, onChange: (sandbox: Sandbox) => void) {
+  constructor(record: Sandbox, onChange: (sandbox: Sandbox) => void, now: () => number) {
     this.record = record;
+    this.files = new TestFiles(now);
     this.#onChange = onChange;
   }
 

@@ -1,6 +1,6 @@
 // Wire format of files.
 import { createFolder, deleteFile, moveFile } from '@berth/contract/files/changes.ts';
-import { listFiles, readFile, snapshotFiles, writeFile } from '@berth/contract/files/files.ts';
+import { listFiles, readFile, snapshotFiles, statFile, writeFile } from '@berth/contract/files/files.ts';
 import { downloadFile, uploadFile } from '@berth/contract/files/transfers.ts';
 import * as changes from '../../services/files/changes.ts';
 import * as files from '../../services/files/files.ts';
@@ -10,6 +10,7 @@ import { bind } from '../../call/bind.ts';
 export const fileRoutes = [
   bind(listFiles, (context, call) => files.listFiles(context, call, call.query)),
   bind(snapshotFiles, (context, call) => files.snapshotFiles(context, call, call.query)),
+  bind(statFile, (context, call) => files.statFile(context, call, call.query)),
   bind(readFile, (context, call) => files.readFile(context, call, call.query)),
   bind(writeFile, (context, call) => files.writeFile(context, call, call.body)),
   bind(deleteFile, (context, call) => changes.deleteFile(context, call, call.query)),

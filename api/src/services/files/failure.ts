@@ -42,6 +42,10 @@ export async function explainFileFailure(
   error: unknown,
 ): Promise<unknown> {
   const { sandboxId, action, what, open } = call;
+  if (error instanceof HostError && error.code === 'file_call_unsupported') {
+    const why = 'this sandbox is of a release without it; use a command, or create another sandbox';
+    return new CodedError('file_call_unsupported', `cannot carry out the call on ${what}: ${why}`, { cause: error });
+  }
   if (!(error instanceof HostError) || !isFileError(error.code))
     return await explainHostFailure(context, sandboxId, action, error, open === undefined ? '' : `; ${open}`);
 

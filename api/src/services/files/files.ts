@@ -1,11 +1,12 @@
 // Files of a sandbox: data plane, directly through the host, without a queue.
 import { createHash } from 'node:crypto';
-import type { FileContent, FilesSnapshot, FolderListing, WrittenFile } from '@berth/contract/files/files.ts';
+import type { FileContent, FilesSnapshot, FileStat, FolderListing, WrittenFile } from '@berth/contract/files/files.ts';
+import { statFile as statCall } from '@berth/protocol/calls/files.ts';
 import { freeChunk } from '@berth/protocol/http/free-chunk.ts';
 import { bytesOfContent, contentOfBytes } from '../../rules/files/content.ts';
 import { filePath, folderPath, quotedPath } from '../../rules/files/path.ts';
 import type { ServiceContext } from '../context/context.ts';
-import { readListing, type FoldersListed } from './listing.ts';
+import { readListing, timeOf, type FoldersListed } from './listing.ts';
 import { MAY_BE_WRITTEN, noteChange, readingOf, useFiles, type FileCall } from './use.ts';
 
 /** Copies of a file or listing in memory at once, of roughly its size: bytes and JSON. */
@@ -30,6 +31,25 @@ export async function snapshotFiles(
 ): Promise<FilesSnapshot> {
   const folder = folderPath(path);
   return { path: folder, ...(await listed(context, call, folder, depth)) };
+}
+
+/** Describes a file, a folder or a link itself. */
+export async function statFile(context: ServiceContext, call: FileCall, given: { path: string }): Promise<FileStat> {
+  const path = folderPath(given.path);
+  const query = { path };
+  const found = await useFiles(context, call, readingOf(path), (host, { id }) =>
+    host.call(statCall, { vmId: id, query }, { signal: call.signal }),
+  );
+  const { kind, size, mtimeSeconds, mode, target, resolved } = found;
+  return {
+    path,
+    kind,
+    size,
+    modifiedAt: timeOf(mtimeSeconds),
+    mode,
+    ...(target === undefined ? {} : { linkTarget: target }),
+    ...(resolved === undefined ? {} : { resolvesTo: resolved }),
+  };
 }
 
 export async function readFile(context: ServiceContext, call: FileCall, given: { path: string }): Promise<FileContent> {

@@ -31,12 +31,21 @@ export function readListing(bytes: Buffer, root: string, depth: number): Folders
     }
     const folder = above + below.text;
     directories[folder === '' ? '/' : folder] = entries
-      .map(({ name, kind, facts }): FileEntry => {
+      .map(({ name, kind, facts, target }): FileEntry => {
         const { text: label } = textOf(name);
         const type = kind === 'directory' ? kind : 'file';
         const entry = { label, path: `${folder}/${label}`, type } as const;
         if (facts === undefined) return entry;
-        return { ...entry, kind, size: facts.size, modifiedAt: timeOf(facts.mtimeSeconds) };
+        const { size, mtimeSeconds, mode } = facts;
+        const link = target === undefined ? undefined : textOf(target);
+        return {
+          ...entry,
+          kind,
+          size,
+          modifiedAt: timeOf(mtimeSeconds),
+          ...(mode === undefined ? {} : { mode }),
+          ...(link?.exact === true ? { linkTarget: link.text } : {}),
+        };
       })
       .toSorted(byLabel);
   }
@@ -49,7 +58,7 @@ function byLabel(a: FileEntry, b: FileEntry): number {
 }
 
 /** Null for a year that RFC 3339 cannot express; a guest may set any time. */
-function timeOf(seconds: number): string | null {
+export function timeOf(seconds: number): string | null {
   return seconds >= FIRST_SECOND && seconds <= LAST_SECOND ? new Date(seconds * 1_000).toISOString() : null;
 }
 

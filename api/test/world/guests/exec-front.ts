@@ -19,8 +19,10 @@ type StreamScript = (caller: Duplex) => void;
 /** File call as received; `body` is the content of a write. */
 export interface FileCall {
   vmId: string;
-  verb: 'read' | 'write' | 'list' | 'remove' | 'move' | 'folder';
+  verb: 'read' | 'write' | 'list' | 'stat' | 'remove' | 'move' | 'folder';
   path: string;
+  /** Path and query of the call after the VM's id. */
+  target: string;
   query: Readonly<Record<string, string>>;
   depth: number;
   body: Buffer;
@@ -90,6 +92,7 @@ export async function startExecFront(socketPath: string, behind: string): Promis
     files: ({ verb, body }) => {
       if (verb === 'write') return { size: body.length };
       if (verb === 'remove' || verb === 'move' || verb === 'folder') return {};
+      if (verb === 'stat') return { kind: 'file', size: 9, mtimeSeconds: 1, mode: '0644' };
       return Buffer.from(verb === 'list' ? 'D\0EC' : 'a content');
     },
     agents: () => Promise.reject(new ExecRefusal('vm_not_running', 'no script')),
@@ -124,7 +127,7 @@ export async function startExecFront(socketPath: string, behind: string): Promis
       void answer(response, () => front.sshHostKey(known));
       return;
     }
-    const fileRoute = /^\/vms\/([^/]+)\/(?:files?|file\/move|folder)\?/.exec(request.url ?? '');
+    const fileRoute = /^\/vms\/([^/]+)\/(?:files?(?:\/[a-z]+)?|folder)\?/.exec(request.url ?? '');
     if (fileRoute !== null) {
       void runFileCall(request, response, front, fileRoute[1] ?? '');
       return;
@@ -219,6 +222,8 @@ const FILE_VERBS: Readonly<Record<string, FileCall['verb']>> = {
   'GET /file': 'read',
   'PUT /file': 'write',
   'GET /files': 'list',
+  'GET /files/entries': 'list',
+  'GET /file/stat': 'stat',
   'DELETE /file': 'remove',
   'POST /file/move': 'move',
   'POST /folder': 'folder',
@@ -233,11 +238,13 @@ async function runFileCall(
   const { pathname, searchParams } = new URL(request.url ?? '', 'http://host');
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
-  const verb = FILE_VERBS[`${request.method} ${pathname.replace(/^\/vms\/[^/]+/, '')}`] ?? 'read';
+  const route = pathname.replace(/^\/vms\/[^/]+/, '');
+  const verb = FILE_VERBS[`${request.method} ${route}`] ?? 'read';
   const call = {
     vmId,
     verb,
     path: searchParams.get('path') ?? '',
+    target: `${route.slice(1)}?${searchParams.toString()}`,
     query: Object.fromEntries(searchParams),
     depth: Number(searchParams.get('depth')),
     body: Buffer.concat(chunks),

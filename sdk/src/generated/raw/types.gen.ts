@@ -841,6 +841,42 @@ export type FileEntry = {
      * Time of the last change, as the sandbox reports it; null outside the years 0 to 9999.
      */
     modifiedAt?: string | null;
+    /**
+     * Permission bits in octal, such as `0644`; the first digit has set-user-ID, set-group-ID and sticky. Absent from a VM of an earlier version.
+     */
+    mode?: string;
+    /**
+     * Target of a link, as it is stored. Absent if it is not UTF-8.
+     */
+    linkTarget?: string;
+};
+
+/**
+ * Kind, size, time and mode of a file, a folder or a link itself.
+ */
+export type FileStat = {
+    path: string;
+    /**
+     * `other`: a socket, device or FIFO.
+     */
+    kind: 'directory' | 'file' | 'link' | 'other' | (string & {});
+    /**
+     * Bytes of the file; of a link itself, not of its target.
+     */
+    size: number;
+    modifiedAt: string | null;
+    /**
+     * Permission bits in octal, such as `0644`; the first digit has set-user-ID, set-group-ID and sticky. Absent from a VM of an earlier version.
+     */
+    mode: string;
+    /**
+     * Target of a link, as it is stored. Absent if it is not UTF-8.
+     */
+    linkTarget?: string;
+    /**
+     * Of a link: kind of its target; null if no target is within reach of the sandbox's user.
+     */
+    resolvesTo?: 'directory' | 'file' | 'other' | (string & {}) | null;
 };
 
 /**
@@ -2525,7 +2561,7 @@ export type ErrorEnvelope = {
 /**
  * Codes of errors. Further ones will come.
  */
-export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'plan_not_for_sale' | 'signature_invalid' | 'unauthenticated' | 'no_active_plan' | 'billing_not_configured' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'reauthentication_required' | 'sso_required' | 'permission_denied' | 'origin_not_allowed' | 'port_forbidden' | 'route_not_found' | 'host_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'agent_not_found' | 'agent_session_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'sign_in_not_found' | 'invitation_not_found' | 'domain_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'org_limit' | 'project_limit' | 'api_key_limit' | 'agent_token_limit' | 'domain_limit' | 'domain_not_verified' | 'domain_taken' | 'domain_needed' | 'preview_link_limit' | 'machine_hour_limit' | 'plan_already_bought' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'sandbox_differs' | 'idempotency_key_conflict' | 'agent_turn_active' | 'agent_turn_not_active' | 'agent_bridge_stopped' | 'agent_process_alive' | 'agent_conversation_missing' | 'agent_not_signed_in' | 'agent_not_installed' | 'agent_not_supported' | 'exec_options_unsupported' | 'processes_unsupported' | 'process_not_found' | 'process_over' | 'process_input_gap' | 'process_input_full' | 'process_has_no_terminal' | 'process_limit' | 'agent_session_limit' | 'agent_prompt_not_pending' | 'agent_operation_unsupported' | 'metrics_history_unsupported' | 'request_key_conflict' | 'session_retry_upgrade_required' | 'guest_disk_full' | 'file_system_error' | 'file_changed' | 'file_exists' | 'folder_not_empty' | 'upload_stalled' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'too_much_in_flight' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'agent_bridge_not_ready' | 'message_delivery_uncertain' | 'payment_provider_unavailable' | 'shutting_down' | 'preview_link_required' | 'preview_link_invalid' | 'preview_cross_origin' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
+export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'plan_not_for_sale' | 'signature_invalid' | 'unauthenticated' | 'no_active_plan' | 'billing_not_configured' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'reauthentication_required' | 'sso_required' | 'permission_denied' | 'origin_not_allowed' | 'port_forbidden' | 'route_not_found' | 'host_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'agent_not_found' | 'agent_session_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'sign_in_not_found' | 'invitation_not_found' | 'domain_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'org_limit' | 'project_limit' | 'api_key_limit' | 'agent_token_limit' | 'domain_limit' | 'domain_not_verified' | 'domain_taken' | 'domain_needed' | 'preview_link_limit' | 'machine_hour_limit' | 'plan_already_bought' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'sandbox_differs' | 'idempotency_key_conflict' | 'agent_turn_active' | 'agent_turn_not_active' | 'agent_bridge_stopped' | 'agent_process_alive' | 'agent_conversation_missing' | 'agent_not_signed_in' | 'agent_not_installed' | 'agent_not_supported' | 'exec_options_unsupported' | 'processes_unsupported' | 'file_call_unsupported' | 'process_not_found' | 'process_over' | 'process_input_gap' | 'process_input_full' | 'process_has_no_terminal' | 'process_limit' | 'agent_session_limit' | 'agent_prompt_not_pending' | 'agent_operation_unsupported' | 'metrics_history_unsupported' | 'request_key_conflict' | 'session_retry_upgrade_required' | 'guest_disk_full' | 'file_system_error' | 'file_changed' | 'file_exists' | 'folder_not_empty' | 'upload_stalled' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'too_much_in_flight' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'agent_bridge_not_ready' | 'message_delivery_uncertain' | 'payment_provider_unavailable' | 'shutting_down' | 'preview_link_required' | 'preview_link_invalid' | 'preview_cross_origin' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
 
 export type CreateProjectRequestWritable = {
     /**
@@ -5331,6 +5367,41 @@ export type SnapshotFilesResponses = {
 };
 
 export type SnapshotFilesResponse = SnapshotFilesResponses[keyof SnapshotFilesResponses];
+
+export type StatFileData = {
+    body?: never;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+    };
+    query: {
+        /**
+         * Relative paths are relative to /code. `.` and `..` are resolved lexically, before symbolic links are followed. At most 4095 bytes in total.
+         */
+        path: string;
+    };
+    url: '/v1/sandboxes/{sandboxId}/files/stat';
+};
+
+export type StatFileErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type StatFileError = StatFileErrors[keyof StatFileErrors];
+
+export type StatFileResponses = {
+    /**
+     * Success.
+     */
+    200: FileStat;
+};
+
+export type StatFileResponse = StatFileResponses[keyof StatFileResponses];
 
 export type DeleteFileData = {
     body?: never;

@@ -1,10 +1,11 @@
-// In-memory files of a test sandbox. Without links, modes and disk limits.
+// In-memory files of a test sandbox. Without links and disk limits.
 import { FILE_LIMITS } from '../../generated/limits.ts';
 import type {
   ChangedPath,
   FileContent,
   FileEntry,
   FilesSnapshot,
+  FileStat,
   FolderListing,
   MovedFile,
   WrittenFile,
@@ -16,9 +17,22 @@ import { sha256 } from './sha256.ts';
 
 const HOME = '/code';
 
+interface TestFile {
+  /** Of a file; null: a folder. */
+  bytes: Uint8Array | null;
+  mode: number;
+  modifiedMs: number;
+}
+
 export class TestFiles {
-  readonly #files = new Map<string, Uint8Array>();
-  readonly #folders = new Set<string>(['/', HOME]);
+  /** By path; folders are after their parents. */
+  readonly #files = new Map<string, TestFile>();
+  readonly #now: () => number;
+
+  constructor(now: () => number = Date.now) {
+    this.#now = now;
+    this.#makeFolders(HOME);
+  }
 
   read(path: string): FileContent {
     const full = resolve(path);
@@ -30,10 +44,14 @@ export class TestFiles {
 
   bytes(path: string): Uint8Array {
     const full = resolve(path);
-    const bytes = this.#files.get(full);
-    if (bytes === undefined)
-      throw this.#folders.has(full) ? new Refusal('not_a_file', `${full} is a directory`) : notFound(full);
+    const { bytes } = this.#find(full);
+    if (bytes === null) throw new Refusal('not_a_file', `${full} is a directory`);
     return bytes;
+  }
+
+  stat(path: string): FileStat {
+    const full = resolve(path);
+    return { path: full, ...factsOf(this.#find(full)) };
   }
 
   write(path: string, bytes: Uint8Array, ifUnchanged: unknown): WrittenFile {
@@ -46,65 +64,63 @@ export class TestFiles {
   store(path: string, bytes: Uint8Array, ifUnchanged: unknown): WrittenFile {
     const full = resolve(path);
     const old = this.#files.get(full);
-    const seen = old === undefined ? undefined : sha256(old);
-    if (this.#folders.has(full)) throw new Refusal('not_a_file', `${full} is a directory`);
+    if (old?.bytes === null) throw new Refusal('not_a_file', `${full} is a directory`);
     if (ifUnchanged === 'absent' && old !== undefined) throw exists(full);
-    if (typeof ifUnchanged === 'string' && ifUnchanged !== 'absent' && ifUnchanged !== seen)
+    const isSeen = ifUnchanged === (old && sha256(old.bytes));
+    if (typeof ifUnchanged === 'string' && ifUnchanged !== 'absent' && !isSeen)
       throw new Refusal('file_changed', `${full} has changed since it was read`);
     this.#makeFolders(parentOf(full));
-    this.#files.set(full, bytes);
+    this.#files.set(full, { bytes, mode: old?.mode ?? 0o644, modifiedMs: this.#now() });
     return { path: full, size: bytes.length, sha256: sha256(bytes) };
   }
 
   delete(path: string, recursive: boolean): ChangedPath {
     const full = resolve(path);
     const below = this.#below(full);
-    if (!this.#has(full)) throw notFound(full);
+    this.#find(full);
     if (below.length > 0 && !recursive) throw new Refusal('folder_not_empty', `${full} is not empty`);
-    for (const one of [full, ...below]) {
-      this.#files.delete(one);
-      this.#folders.delete(one);
-    }
+    for (const one of [full, ...below]) this.#files.delete(one);
     return { path: full };
   }
 
   move(from: string, to: string, replace: boolean): MovedFile {
     const [source, target] = [resolve(from), resolve(to)];
-    if (!this.#has(source)) throw notFound(source);
-    if (!this.#folders.has(parentOf(target))) throw notFound(parentOf(target));
-    if (this.#has(target) && !replace) throw exists(target);
+    this.#find(source);
+    if (this.#files.get(parentOf(target))?.bytes !== null) throw notFound(parentOf(target));
+    if (this.#files.has(target) && !replace) throw exists(target);
     if (this.#below(target).length > 0) throw new Refusal('folder_not_empty', `${target} is not empty`);
     for (const one of [source, ...this.#below(source)]) {
-      const moved = target + one.slice(source.length);
-      const bytes = this.#files.get(one);
-      if (bytes === undefined) this.#folders.add(moved);
-      else this.#files.set(moved, bytes);
+      this.#files.set(target + one.slice(source.length), this.#find(one));
       this.#files.delete(one);
-      this.#folders.delete(one);
     }
     return { from: source, to: target };
   }
 
   createFolder(path: string): ChangedPath {
     const full = resolve(path);
-    if (this.#has(full)) throw exists(full);
+    if (this.#files.has(full)) throw exists(full);
     this.#makeFolders(full);
     return { path: full };
   }
 
-  #has(path: string): boolean {
-    return this.#files.has(path) || this.#folders.has(path);
+  #find(path: string): TestFile {
+    const file = this.#files.get(path);
+    if (file !== undefined) return file;
+    for (let above = parentOf(path); above !== '/'; above = parentOf(above))
+      if (this.#files.get(above)?.bytes instanceof Uint8Array) throw notAFolder(above);
+    throw notFound(path);
   }
 
   #below(path: string): string[] {
-    return [...this.#folders, ...this.#files.keys()].filter((one) => one.startsWith(`${path}/`));
+    return [...this.#files.keys()].filter((one) => one.startsWith(`${path}/`));
   }
 
   #makeFolders(path: string): void {
-    for (let folder = path; !this.#folders.has(folder); folder = parentOf(folder)) {
-      if (this.#files.has(folder)) throw new Refusal('not_a_directory', `${folder} is a file`);
-      this.#folders.add(folder);
-    }
+    const found = this.#files.get(path);
+    if (found?.bytes === null) return;
+    if (found !== undefined) throw notAFolder(path);
+    if (path !== '/') this.#makeFolders(parentOf(path));
+    this.#files.set(path, { bytes: null, mode: 0o755, modifiedMs: this.#now() });
   }
 
   list(path: string): FolderListing {
@@ -127,21 +143,28 @@ export class TestFiles {
   }
 
   #entries(folder: string): FileEntry[] {
-    if (!this.#folders.has(folder))
-      throw this.#files.has(folder) ? new Refusal('not_a_directory', `${folder} is a file`) : notFound(folder);
-    const within = (path: string): boolean => path !== '/' && parentOf(path) === folder;
-    const entry = (path: string, type: 'directory' | 'file'): FileEntry => ({
-      label: path.slice(path.lastIndexOf('/') + 1),
-      path,
-      type,
-      kind: type,
-      size: this.#files.get(path)?.length ?? 0,
-    });
-    return [
-      ...[...this.#folders].filter(within).map((path) => entry(path, 'directory')),
-      ...[...this.#files.keys()].filter(within).map((path) => entry(path, 'file')),
-    ].toSorted((one, other) => (one.label < other.label ? -1 : 1));
+    if (this.#find(folder).bytes !== null) throw notAFolder(folder);
+    return [...this.#files]
+      .filter(([path]) => path !== '/' && parentOf(path) === folder)
+      .map(([path, file]): FileEntry => {
+        const facts = factsOf(file);
+        return { label: path.slice(path.lastIndexOf('/') + 1), path, type: facts.kind, ...facts };
+      })
+      .toSorted((one, other) => (one.label < other.label ? -1 : 1));
   }
+}
+
+function factsOf({ bytes, mode, modifiedMs }: TestFile) {
+  return {
+    kind: bytes === null ? ('directory' as const) : ('file' as const),
+    size: bytes?.length ?? 0,
+    modifiedAt: new Date(Math.floor(modifiedMs / 1_000) * 1_000).toISOString(),
+    mode: mode.toString(8).padStart(4, '0'),
+  };
+}
+
+function notAFolder(path: string): Refusal {
+  return new Refusal('not_a_directory', `${path} is a file`);
 }
 
 function exists(path: string): Refusal {
