@@ -32,7 +32,7 @@ import {
   resizeProcess,
   removeProcess,
 } from './commands/processes.ts';
-import { createFolder, deleteFile, moveFile } from './files/changes.ts';
+import { createFolder, deleteFile, moveFile, setFileMode } from './files/changes.ts';
 import { listFiles, readFile, snapshotFiles, statFile, writeFile } from './files/files.ts';
 import { downloadFile, uploadFile } from './files/transfers.ts';
 import { getHealth } from './health.ts';
@@ -162,6 +162,7 @@ const ALL = [
   writeFile,
   deleteFile,
   moveFile,
+  setFileMode,
   createFolder,
   downloadFile,
   uploadFile,

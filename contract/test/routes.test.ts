@@ -159,6 +159,7 @@ test('bodies with a complete table in the spec reject unknown fields; others ign
     'createPreview',
     'writeFile',
     'moveFile',
+    'setFileMode',
     'createFolder',
     'sleepSandbox',
     'stopSandbox',

@@ -88,6 +88,9 @@ export const FILE_TRANSFER_BYTES = Number.MAX_SAFE_INTEGER;
 /** Condition of a write: the path does not exist, or has content of this SHA-256. */
 export const FILE_CONDITION = /^(?:absent|[0-9a-f]{64})$/;
 
+/** Permission bits in octal. */
+export const FILE_MODE = /^0[0-7]{3}$/;
+
 /**
  * Refusals of file calls, with their HTTP status on the internal wires. `file_system_error`: any
  * other error of the guest's kernel, named by `errno`. `guest_busy`: over the limits of {@link

@@ -1,6 +1,7 @@
 // Files of a sandbox.
 import type { Calls } from './calls/calls.ts';
 import type {
+  ChangedMode,
   ChangedPath,
   FileContent,
   FileEntry,
@@ -16,8 +17,11 @@ import type { CallOptions } from './transport/transport.ts';
 
 export type FileData = string | Uint8Array | ArrayBuffer;
 
-/** `ifUnchanged`: `sha256` of the content that the write replaces, or `absent` for a new file. */
-export type WriteOptions = CallOptions & { ifUnchanged?: string };
+/**
+ * `ifUnchanged`: `sha256` of the content that the write replaces, or `absent` for a new file.
+ * `mode`: permission bits in octal, such as `0755`; by default those of the replaced file.
+ */
+export type WriteOptions = CallOptions & { ifUnchanged?: string; mode?: string };
 
 /** The content of a file, to be read or cancelled. */
 export interface FileDownload {
@@ -57,13 +61,17 @@ export class SandboxFiles {
    * Writes a file atomically, and creates missing folders. At most 2 MiB; see {@link upload}. Fails
    * with `file_changed` or `file_exists` if the file is not as `ifUnchanged` says.
    */
-  async write(path: string, data: FileData, { ifUnchanged, ...options }: WriteOptions = {}): Promise<WrittenFile> {
+  async write(
+    path: string,
+    data: FileData,
+    { ifUnchanged, mode, ...options }: WriteOptions = {},
+  ): Promise<WrittenFile> {
     const { raw, with: set } = this.#calls;
     const content =
       typeof data === 'string'
         ? { content: data }
         : { content: toBase64(new Uint8Array(data)), encoding: 'base64' as const };
-    const body = { path, ...content, ...(ifUnchanged === undefined ? {} : { ifUnchanged }) };
+    const body = { path, ...content, ...given({ ifUnchanged, mode }) };
     return await raw.writeFile({ path: { sandboxId: this.#sandboxId }, body, ...set(options) });
   }
 
@@ -76,8 +84,8 @@ export class SandboxFiles {
     data: Blob | FileData,
     options: Omit<WriteOptions, 'timeoutMs'> = {},
   ): Promise<WrittenFile> {
-    const { ifUnchanged, signal } = options;
-    const query = { path, ...(ifUnchanged === undefined ? {} : { ifUnchanged }) };
+    const { ifUnchanged, mode, signal } = options;
+    const query = { path, ...given({ ifUnchanged, mode }) };
     const body = data instanceof Blob ? data : new Blob([typeof data === 'string' ? data : new Uint8Array(data)]);
     const response = await this.#calls.transfer(this.#sandboxId, query, { method: 'PUT', body, signal });
     return (await response.json()) as WrittenFile;
@@ -121,6 +129,12 @@ export class SandboxFiles {
   ): Promise<MovedFile> {
     const { raw, with: set } = this.#calls;
     return await raw.moveFile({ path: { sandboxId: this.#sandboxId }, body: { from, to, replace }, ...set(options) });
+  }
+
+  /** Sets the permission bits, in octal, of a file or folder; follows links. */
+  async chmod(path: string, mode: string, options: CallOptions = {}): Promise<ChangedMode> {
+    const { raw, with: set } = this.#calls;
+    return await raw.setFileMode({ path: { sandboxId: this.#sandboxId }, body: { path, mode }, ...set(options) });
   }
 
   /** Creates a folder and its missing parents. Fails with `file_exists` if the path exists. */
@@ -173,4 +187,20 @@ export class SandboxFiles {
   }
 }
 
-export type { ChangedPath, FileContent, FileEntry, FilesSnapshot, FileStat, FolderListing, MovedFile, WrittenFile };
+/** Without absent options. */
+function given(options: { ifUnchanged: string | undefined; mode: string | undefined }) {
+  const { ifUnchanged, mode } = options;
+  return { ...(ifUnchanged === undefined ? {} : { ifUnchanged }), ...(mode === undefined ? {} : { mode }) };
+}
+
+export type {
+  ChangedMode,
+  ChangedPath,
+  FileContent,
+  FileEntry,
+  FilesSnapshot,
+  FileStat,
+  FolderListing,
+  MovedFile,
+  WrittenFile,
+};

@@ -32,6 +32,7 @@ export { CommandFailed, CommandResult, type ExecOptions, type RunningCommand } f
 export { BerthError, type BerthErrorFields, type LocalErrorCode } from './transport/errors.ts';
 export {
   SandboxFiles,
+  type ChangedMode,
   type ChangedPath,
   type FileContent,
   type FileData,

@@ -188,6 +188,15 @@ for (const start of [realWorld, worldInMemory]) {
         [true, true, true, false, false, false],
       );
       await assert.rejects(files.stat('src/b'), failing('file_not_found', 404));
+      const modeOf = async (path: string): Promise<string> => (await files.stat(path)).mode;
+      await files.write('src/run', '', { mode: '755' });
+      assert.deepEqual(await files.chmod('src/a', '0600'), { path: '/code/src/a', mode: '0600' });
+      await files.write('src/a', 'kept');
+      await files.write('src/run', 'kept');
+      assert.deepEqual([await modeOf('src/a'), await modeOf('src/run')], ['0600', '0755']);
+      await assert.rejects(files.chmod('src/c', '644'), failing('file_not_found', 404));
+      await assert.rejects(files.chmod('src/a', '4755'), failing('invalid_request', 400));
+      await assert.rejects(files.write('src/a', '', { mode: 'rwx' }), failing('invalid_request', 400));
       await assert.rejects(files.exists('x'.repeat(4_097)), failing('invalid_request', 400));
     });
 

@@ -99,9 +99,10 @@ function secondsOf(time: string | null | undefined): number {
 /** Responds like a host. */
 function answerFileCall(files: TestFiles, { verb, path, query, depth, body }: FileCall): Buffer | object {
   try {
-    if (verb === 'write') return { size: files.write(path, body, query['ifUnchanged']).size };
-    if (verb === 'remove' || verb === 'move' || verb === 'folder') {
+    if (verb === 'write') return { size: files.write(path, body, query).size };
+    if (verb === 'remove' || verb === 'move' || verb === 'mode' || verb === 'folder') {
       if (verb === 'remove') files.delete(path, 'recursive' in query);
+      else if (verb === 'mode') files.chmod(path, query['mode'] ?? '');
       else if (verb === 'move') files.move(path, query['to'] ?? '', 'replace' in query);
       else files.createFolder(path);
       return {};

@@ -7,6 +7,7 @@ import {
   exampleApiKey,
   exampleFile,
   exampleFolder,
+  exampleStat,
   exampleIdentity,
   exampleOrg,
   exampleProject,
@@ -24,13 +25,18 @@ let token: string;
 before(async () => {
   api = await startApi({ durable: false });
   const folder = exampleFolder.entries.map(
-    ({ label, kind, size, modifiedAt }) => `${kind[0]}${label}\0m${size} ${Date.parse(modifiedAt) / 1_000}`,
+    ({ label, kind, size, modifiedAt, mode }) =>
+      `${kind[0]}${label}\0m${size} ${Date.parse(modifiedAt) / 1_000} ${mode}`,
   );
   api.front.exec = () =>
     Promise.resolve({ exitCode: 0, stdout: 'hello\n', stderr: '', truncated: false, timedOut: false });
   api.front.metrics = () => idleMetrics();
   api.front.files = ({ verb, body }) => {
     if (verb === 'write') return { size: body.length };
+    if (verb === 'stat') {
+      const { path: _path, modifiedAt, ...facts } = exampleStat;
+      return { ...facts, mtimeSeconds: Date.parse(modifiedAt) / 1_000 };
+    }
     if (verb !== 'list' && verb !== 'read') return {};
     return Buffer.from(verb === 'list' ? listingOf(folder) : exampleFile.content);
   };

@@ -325,6 +325,7 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   writeFile: async (setting) => ({ ...(await onReady(setting)), body: { path: 'swept', content: '' } }),
   deleteFile: onReady,
   moveFile: async (setting) => ({ ...(await onReady(setting)), body: { from: 'swept', to: 'moved' } }),
+  setFileMode: async (setting) => ({ ...(await onReady(setting)), body: { path: 'swept', mode: '644' } }),
   createFolder: async (setting) => ({ ...(await onReady(setting)), body: { path: 'swept' } }),
   downloadFile: onReady,
   uploadFile: async (setting) => ({ ...(await onReady(setting)), rawBody: 'swept' }),

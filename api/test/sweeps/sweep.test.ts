@@ -137,6 +137,7 @@ const SUBJECTS: {
   writeFile: sandboxOf,
   deleteFile: sandboxOf,
   moveFile: sandboxOf,
+  setFileMode: sandboxOf,
   createFolder: sandboxOf,
   uploadFile: sandboxOf,
   sleepSandbox: sandboxOf,

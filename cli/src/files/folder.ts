@@ -103,6 +103,17 @@ export async function movePath(
   else out.line(`${plainText(moved.from)} is now ${plainText(moved.to)}`);
 }
 
+export async function setModes(context: CliContext, { args: [typed, mode = '', ...paths] }: Input): Promise<number> {
+  const { connect, out, signal } = context;
+  const path = { sandboxId: sandboxId(typed) };
+  const { berth } = await connect();
+  return await runEach(context, paths, {
+    progressText: 'changing',
+    work: async (one) => await berth.raw.setFileMode({ path, body: { path: one, mode }, signal }),
+    show: (answer) => (out.json ? out.object(answer) : out.line(`${plainText(answer.path)} is now ${answer.mode}`)),
+  });
+}
+
 export async function createFolders(context: CliContext, { args: [typed, ...paths] }: Input): Promise<number> {
   const { connect, out, signal } = context;
   const path = { sandboxId: await findSandbox(context, typed) };

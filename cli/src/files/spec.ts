@@ -72,6 +72,19 @@ const mv: CommandSpec = {
   load: async () => (await import('./folder.ts')).movePath,
 };
 
+const chmod: CommandSpec = {
+  name: 'chmod',
+  summary: 'set the permission bits of files and folders; links are followed',
+  details: 'Tries every path; the exit code is 1 if any failed.',
+  arguments: [
+    SANDBOX,
+    { name: '<mode>', about: 'permission bits in octal, such as 755' },
+    { name: '<paths...>', about: 'files or folders' },
+  ],
+  examples: [`berth files chmod ${ID} 755 run.sh`],
+  load: async () => (await import('./folder.ts')).setModes,
+};
+
 const mkdir: CommandSpec = {
   name: 'mkdir',
   summary: 'create folders with their missing parents',
@@ -83,6 +96,6 @@ const mkdir: CommandSpec = {
 
 export const filesGroup: GroupSpec = {
   name: 'files',
-  summary: 'list, show, move and delete files of a sandbox, and create folders',
-  commands: [ls, stat, cat, rm, mv, mkdir],
+  summary: 'list, show, change, move and delete files of a sandbox, and create folders',
+  commands: [ls, stat, cat, rm, mv, chmod, mkdir],
 };

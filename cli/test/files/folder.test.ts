@@ -60,18 +60,23 @@ test('cat writes the content alone to stdout', async () => {
   assert.deepEqual([code, stdout], [0, 'a content']);
 });
 
-test('rm, mv and mkdir change what they name; rm tries every path', async () => {
+test('rm, mv, chmod and mkdir change what they name; rm tries every path', async () => {
   calls = [];
   const removed = await service.run(['files', 'rm', '-r', id, 'a', 'missing', 'b']);
   assert.equal(removed.code, 1);
   assert.equal(removed.stdout, '/code/a deleted\n/code/b deleted\n');
   assert.match(removed.stderr, /missing.*no such file/);
   assert.equal((await service.run(['files', 'mv', '-f', id, 'a', 'b'])).stdout, '/code/a is now /code/b\n');
+  assert.equal((await service.run(['files', 'chmod', id, '755', 'a'])).stdout, '/code/a is now 0755\n');
+  const refused = await service.run(['files', 'chmod', id, 'u+x', 'a']);
+  assert.deepEqual([refused.code, refused.stdout], [1, '']);
+  assert.match(refused.stderr, /mode must be permission bits in octal/);
   assert.equal((await service.run(['files', 'mkdir', id, 'n/m'])).stdout, '/code/n/m created\n');
   assert.deepEqual(
     calls.map(({ verb, query }) => [verb, query['path'], query['recursive'] ?? query['replace']].join(' ')).toSorted(),
     [
       'folder /code/n/m ',
+      'mode /code/a ',
       'move /code/a true',
       'remove /code/a true',
       'remove /code/b true',

@@ -21,6 +21,7 @@ export const UNSEEN: readonly ActivityKind[] = [
   'sandbox_file_written',
   'sandbox_file_deleted',
   'sandbox_file_moved',
+  'sandbox_file_mode_changed',
   'sandbox_folder_created',
   'sandbox_metrics_sample',
 ];

@@ -55,6 +55,7 @@ const KINDS: Readonly<Record<ActivityKind, string>> = {
   sandbox_file_written: 'File written',
   sandbox_file_deleted: 'File deleted',
   sandbox_file_moved: 'File moved',
+  sandbox_file_mode_changed: 'File mode changed',
   sandbox_folder_created: 'Folder created',
   preview_link_created: 'Preview link created',
   preview_link_revoked: 'Preview link revoked',

@@ -1,8 +1,8 @@
-// Changes of the files of a sandbox beyond a write: delete, move, create a folder.
+// Changes of the files of a sandbox beyond a write: delete, move, set the mode, create a folder.
 import { z } from 'zod';
 import { defineRoute } from '../route/route.ts';
 import { sandboxParams } from '../sandboxes/sandboxes.ts';
-import { FILE_CALL_ERRORS, filePath } from './files.ts';
+import { FILE_CALL_ERRORS, filePath, newMode } from './files.ts';
 
 const changedPath = z
   .strictObject({ path: z.string() })
@@ -60,6 +60,33 @@ export const moveFile = defineRoute({
     body: { from: 'hello.py', to: 'src/hello.py' },
     answer: { from: '/code/hello.py', to: '/code/src/hello.py' },
   },
+});
+
+const changedMode = z
+  .strictObject({ path: z.string(), mode: z.string() })
+  .meta({ id: 'ChangedMode', description: 'The absolute path and the mode of a file or folder.' });
+
+export const setFileMode = defineRoute({
+  name: 'setFileMode',
+  summary: 'Sets the permission bits of a file or folder; a link is followed',
+  method: 'POST',
+  path: '/v1/sandboxes/{sandboxId}/files/mode',
+  auth: ['session', 'api_key'],
+  permission: 'sandbox.files.write',
+  request: {
+    params: sandboxParams,
+    body: z.strictObject({
+      path: filePath,
+      mode: newMode.describe(
+        'Permission bits in octal, such as `0755`. Set-user-ID, set-group-ID and sticky are cleared.',
+      ),
+    }),
+  },
+  response: { status: 200, body: changedMode },
+  errors: [...FILE_CALL_ERRORS, 'not_a_file', 'file_call_unsupported'],
+  activity: 'sandbox_file_mode_changed',
+  published: true,
+  example: { body: { path: 'run.sh', mode: '755' }, answer: { path: '/code/run.sh', mode: '0755' } },
 });
 
 export const createFolder = defineRoute({

@@ -44,6 +44,13 @@ export const ifUnchanged = z
       'file is 409 `file_exists`.',
   );
 
+export const newMode = z
+  .string()
+  .regex(/^0?[0-7]{3}$/, 'must be permission bits in octal, three digits after an optional 0, such as `0644`');
+export const writtenMode = newMode
+  .optional()
+  .describe('Permission bits in octal, such as `0644`. By default those of the replaced file; of a new file `0644`.');
+
 const fileMode = z
   .string()
   .regex(/^[0-7]{4}$/)
@@ -132,6 +139,7 @@ const writeFileBody = z.strictObject({
     ),
   encoding: encoding.default('utf8').describe('Encoding of `content`.'),
   ifUnchanged,
+  mode: writtenMode,
 });
 
 export const writtenFile = z
@@ -149,6 +157,15 @@ export const FILE_CALL_ERRORS = [
   'file_system_error',
   'sandbox_busy',
   'too_much_in_flight',
+] as const;
+
+/** Errors of every write of a file. */
+export const WRITE_ERRORS = [
+  'not_a_file',
+  'guest_disk_full',
+  'file_changed',
+  'file_exists',
+  'file_call_unsupported',
 ] as const;
 
 export const listFiles = defineRoute({
@@ -225,7 +242,7 @@ export const writeFile = defineRoute({
   bodyBytes: FILE_LIMITS.bodyBytes,
   longField: { name: 'content', maxBytes: FILE_LIMITS.contentCharacters, tooLong: 'file_too_large' },
   response: { status: 200, body: writtenFile },
-  errors: [...FILE_CALL_ERRORS, 'not_a_file', 'file_too_large', 'guest_disk_full', 'file_changed', 'file_exists'],
+  errors: [...FILE_CALL_ERRORS, ...WRITE_ERRORS, 'file_too_large'],
   activity: 'sandbox_file_written',
   published: true,
   example: {

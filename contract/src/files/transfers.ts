@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import { defineRoute } from '../route/route.ts';
 import { sandboxParams } from '../sandboxes/sandboxes.ts';
-import { FILE_CALL_ERRORS, filePath, ifUnchanged, writtenFile } from './files.ts';
+import { FILE_CALL_ERRORS, filePath, ifUnchanged, WRITE_ERRORS, writtenFile, writtenMode } from './files.ts';
 
-const ERRORS = [...FILE_CALL_ERRORS, 'not_a_file', 'too_many_connections'] as const;
+const ERRORS = [...FILE_CALL_ERRORS, 'too_many_connections'] as const;
 
 export const downloadFile = defineRoute({
   name: 'downloadFile',
@@ -15,7 +15,7 @@ export const downloadFile = defineRoute({
   permission: 'sandbox.files.read',
   request: { params: sandboxParams, query: z.object({ path: filePath }) },
   response: { status: 200, body: z.unknown(), bytes: true },
-  errors: [...ERRORS, 'file_too_large'],
+  errors: [...ERRORS, 'not_a_file', 'file_too_large'],
   activity: null,
   published: true,
 });
@@ -27,10 +27,10 @@ export const uploadFile = defineRoute({
   path: '/v1/sandboxes/{sandboxId}/file/content',
   auth: ['session', 'api_key'],
   permission: 'sandbox.files.write',
-  request: { params: sandboxParams, query: z.object({ path: filePath, ifUnchanged }) },
+  request: { params: sandboxParams, query: z.object({ path: filePath, ifUnchanged, mode: writtenMode }) },
   upload: true,
   response: { status: 200, body: writtenFile },
-  errors: [...ERRORS, 'guest_disk_full', 'file_changed', 'file_exists', 'upload_stalled'],
+  errors: [...ERRORS, ...WRITE_ERRORS, 'upload_stalled'],
   activity: 'sandbox_file_written',
   published: true,
 });

@@ -62,6 +62,7 @@ export const activityKind = z.enum([
   'sandbox_file_written',
   'sandbox_file_deleted',
   'sandbox_file_moved',
+  'sandbox_file_mode_changed',
   'sandbox_folder_created',
   'preview_link_created',
   'preview_link_revoked',

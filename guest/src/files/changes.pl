@@ -1,8 +1,10 @@
 # Changes of the helper for file calls (program.pl, which runs after this part):
-#   write PATH LENGTH CONDITION MOST_HELD TRANSFER, then the content   `ok LENGTH`. Up to MOST_HELD
+#   write PATH LENGTH CONDITION MOST_HELD TRANSFER MODE, then the content   `ok LENGTH`. Up to MOST_HELD
 #       bytes arrive before anything changes. A longer content goes to an unnamed file as it arrives, and
 #       cannot be written in place. CONDITION 1: right before the change, sends `check LENGTH`, a
 #       line feed and the old content, and goes on after the byte `y`. 2: the path must not exist.
+#       MODE: permission bits; -1: those of the old file.
+#   mode PATH MODE            `ok`; follows links
 #   remove PATH RECURSIVE     `ok`; a link itself, an empty folder, or all of a folder
 #   move PATH TO REPLACE      `ok`
 #   folder PATH               `ok`; makes missing parents
@@ -44,12 +46,13 @@ sub put {
 # For a file that cannot be replaced by another. Reserves the space first, so that a full disk keeps
 # the old content.
 sub write_in_place {
-  my ($file, $content) = @_;
+  my ($file, $content, $mode) = @_;
   my $size = length $content;
   my ($keep_size, $from) = (1, 0);
   if ($size > 0 && syscall($fallocate, fileno($file), $keep_size, $from, $size) != 0) {
     refuse($! + 0) if $! == $ENOSPC || $! == $EDQUOT || $! == $EFBIG;
   }
+  $mode < 0 or chmod $mode, $file or refuse($! + 0);
   my $before = -s $file;
   put($file, $content, 0) or refuse($! + 0);
   if ($before > $size) {
@@ -82,7 +85,7 @@ sub flush_folder {
 }
 
 sub write_file {
-  my ($path, $length, $condition, $most_held, $transfer) = @_;
+  my ($path, $length, $condition, $most_held, $transfer, $mode) = @_;
   my $rest = $length > $most_held ? $length - $most_held : 0;
   ($transfers, $piece) = (1, 65536) if $transfer;
   my $content = take($length - $rest);
@@ -128,9 +131,11 @@ sub write_file {
     $fail->($why) if $why;
   };
   my $in_place = sub {
+    # Only the owner may change the mode.
+    $fail->($EPERM) if $mode >= 0 && $> != 0 && $> != $old[4];
     $compare->();
     unlink $temporary if $named;
-    write_in_place($there, $content);
+    write_in_place($there, $content, $mode);
     say_all('ok ' . length($content) . "\n");
     exit 0;
   };
@@ -143,8 +148,9 @@ sub write_file {
       $in_place->() if $there;
       $fail->($! + 0);
     }
-    chmod $old[2] & 01777, $fresh or $fail->($! + 0);
   }
+  my $new_mode = $mode < 0 && @old ? $old[2] & 01777 : $mode;
+  $new_mode < 0 or chmod $new_mode, $fresh or $fail->($! + 0);
   put($fresh, $content, $rest) or $fail->($! + 0);
   $compare->();
   if ($condition == 2) {
@@ -214,6 +220,12 @@ sub move {
     my ($folder) = parts($path);
     chdir $folder and flush_folder();
   }
+  say_all("ok\n");
+}
+
+sub set_mode {
+  my ($path, $mode) = @_;
+  chmod $mode, $path or refuse($! + 0);
   say_all("ok\n");
 }
 

@@ -54,6 +54,8 @@ interface NewContent {
   content: Readable;
   /** SHA-256 of the content that the write replaces, or `absent`. */
   ifUnchanged?: string | undefined;
+  /** Permission bits in octal; by default those of the file that the write replaces. */
+  mode?: string | undefined;
 }
 
 interface CallOptions {
@@ -118,16 +120,29 @@ export class Files {
    * length; over 2 MiB, the file must be replaceable.
    */
   async write(path: string, upload: NewContent, gone: AbortSignal, transfer = false): Promise<void> {
-    const { bytes, ifUnchanged } = upload;
+    const { bytes, ifUnchanged, mode } = upload;
     const condition =
       CONDITION[ifUnchanged === undefined ? 'none' : ifUnchanged === 'absent' ? ifUnchanged : 'unchanged'];
-    const fields = ['write', path, bytes, condition, FILE_WRITE_BYTES, transfer ? 1 : 0];
+    const fields = [
+      'write',
+      path,
+      bytes,
+      condition,
+      FILE_WRITE_BYTES,
+      transfer ? 1 : 0,
+      mode === undefined ? -1 : bitsOf(mode),
+    ];
     await this.#change(fields, gone, { upload, transfer });
   }
 
   /** Deletes a file, a link itself or an empty folder; `recursive`: a folder with its content. */
   async remove(path: string, recursive: boolean, gone: AbortSignal): Promise<void> {
     await this.#change(['remove', path, recursive ? 1 : 0], gone);
+  }
+
+  /** Sets the permission bits, in octal, of a file or folder; follows links. */
+  async setMode(path: string, mode: string, gone: AbortSignal): Promise<void> {
+    await this.#change(['mode', path, bitsOf(mode)], gone);
   }
 
   async move(path: string, to: string, replace: boolean, gone: AbortSignal): Promise<void> {
@@ -200,6 +215,10 @@ export class Files {
 
 const RESOLVED: Readonly<Record<string, StatOfFile['resolved']>> = { d: 'directory', f: 'file', o: 'other' };
 const KINDS: Readonly<Record<string, StatOfFile['kind']>> = { d: 'directory', f: 'file', l: 'link', o: 'other' };
+
+function bitsOf(mode: string): number {
+  return Number.parseInt(mode, 8);
+}
 
 /** The first word of a line, and the rest. */
 function split(line: string): [string, string] {

@@ -13,7 +13,7 @@
 #                                                          (protocol/src/files.ts)
 #   stat PATH     `ok KIND SIZE SECONDS MODE RESOLVED LENGTH`, a line feed, the target of a link.
 #                 RESOLVED: kind of what the link resolves to, or `-`
-#   write, move, remove, folder                            see changes.pl
+#   write, mode, move, remove, folder                           see changes.pl
 # A refusal is the line `no` with the kernel's error number, or `directory`, `special`, `large`,
 # `changed`.
 use strict;
@@ -198,6 +198,7 @@ sub serve {
   elsif ($verb eq 'list') { list($path, @numbers); }
   elsif ($verb eq 'stat') { stat_file($path); }
   elsif ($verb eq 'write') { write_file($path, @numbers); }
+  elsif ($verb eq 'mode') { set_mode($path, @numbers); }
   elsif ($verb eq 'remove') { remove($path, @numbers); }
   elsif ($verb eq 'folder') { make_folder($path); }
 }

@@ -16,15 +16,17 @@ interface Target {
   path: string;
   bytes: number;
   ifUnchanged?: string | undefined;
+  mode?: string | undefined;
 }
 
 /** Writes the content that the caller sends, and sends the outcome. */
 export async function receiveContent(
   files: Files,
   caller: Duplex,
-  { path, bytes, ifUnchanged }: Target,
+  { path, ...upload }: Target,
   gone: AbortSignal,
 ): Promise<void> {
+  const { bytes } = upload;
   const early = new AbortController();
   let arrived = 0;
   // Until the helper takes it.
@@ -35,7 +37,7 @@ export async function receiveContent(
   });
   let outcome: object;
   try {
-    await files.write(path, { bytes, content: caller, ifUnchanged }, AbortSignal.any([gone, early.signal]), true);
+    await files.write(path, { ...upload, content: caller }, AbortSignal.any([gone, early.signal]), true);
     outcome = { size: bytes };
   } catch (error) {
     if (!(error instanceof FileRefused)) {

@@ -157,9 +157,9 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
     listFiles: ({ query, signal }) => files.list(bounded(query.path), query.depth, signal),
     listEntries: ({ query, signal }) => files.list(bounded(query.path), query.depth, signal, true),
     statFile: ({ query, signal }) => files.stat(bounded(query.path), signal),
-    writeFile: async ({ query: { path, ifUnchanged }, upload, signal }) => {
+    writeFile: async ({ query: { path, ...options }, upload, signal }) => {
       const { bytes, content } = upload as Upload;
-      await files.write(bounded(path), { bytes, content, ifUnchanged }, signal);
+      await files.write(bounded(path), { bytes, content, ...options }, signal);
       return { size: bytes };
     },
     openFile: async ({ query, signal }) => {
@@ -174,6 +174,10 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
     },
     moveFile: async ({ query: { path, to, replace }, signal }) => {
       await files.move(bounded(path), bounded(to), replace !== undefined, signal);
+      return {};
+    },
+    setFileMode: async ({ query: { path, mode }, signal }) => {
+      await files.setMode(bounded(path), mode, signal);
       return {};
     },
     makeFolder: async ({ query: { path }, signal }) => {

@@ -41,8 +41,12 @@ export class TestFiles {
     return outcome.toString();
   }
 
-  async write(name: string, content: string | Buffer, ifUnchanged?: string): Promise<Outcome> {
-    const query = new URLSearchParams({ path: this.at(name), ...(ifUnchanged === undefined ? {} : { ifUnchanged }) });
+  async write(name: string, content: string | Buffer, ifUnchanged?: string, mode?: string): Promise<Outcome> {
+    const query = new URLSearchParams({
+      path: this.at(name),
+      ...(ifUnchanged === undefined ? {} : { ifUnchanged }),
+      ...(mode === undefined ? {} : { mode }),
+    });
     return outcomeOf(await this.#daemon.open('PUT', `/file?${query.toString()}`, Buffer.from(content)).answer);
   }
 

@@ -7,6 +7,7 @@ import {
   FILE_CALL_SECONDS,
   FILE_CONDITION,
   FILE_ERRORS,
+  FILE_MODE,
   FILE_PATH_BYTES,
   FILE_READ_BYTES,
   FILE_TRANSFER_BYTES,
@@ -24,6 +25,7 @@ const path = z
 
 const errors = Object.keys(FILE_ERRORS) as FileErrorCode[];
 const UNSUPPORTED = { 404: ['file_call_unsupported', 'the guest daemon lacks the file call'] } as const;
+const UNKNOWN_OPTION = { 400: ['file_call_unsupported', 'the guest daemon lacks an option of the file call'] } as const;
 const deadline = { deadlineMs: FILE_CALL_SECONDS * 1_000, marginMs: 10_000 } as const;
 
 /** Returns the bytes of a regular file. */
@@ -45,17 +47,18 @@ export const fileWritten = z.object({ size: z.int().min(0).max(FILE_WRITE_BYTES)
 export type FileWritten = z.infer<typeof fileWritten>;
 
 const ifUnchanged = z.string().regex(FILE_CONDITION);
+const mode = z.string().regex(FILE_MODE);
 
 /**
  * Writes a file atomically. Not repeatable: a retry could overwrite a concurrent write. Guest
- * daemons before version 5 refuse a condition.
+ * daemons before version 5 refuse a condition, those before version 10 a mode.
  */
 export const writeFile = defineCall({
   name: 'writeFile',
   target: 'pass-through',
   method: 'PUT',
   path: '/file',
-  query: z.strictObject({ path, ifUnchanged: ifUnchanged.optional() }),
+  query: z.strictObject({ path, ifUnchanged: ifUnchanged.optional(), mode: mode.optional() }),
   upload: true,
   requestBytes: FILE_WRITE_BYTES,
   form: 'json',
@@ -64,6 +67,7 @@ export const writeFile = defineCall({
   responseBytes: 4_096,
   ...deadline,
   errors,
+  statuses: UNKNOWN_OPTION,
   since: 1,
 });
 
@@ -143,11 +147,15 @@ export const openFile = defineCall({
   target: 'pass-through',
   method: 'GET',
   path: '/file/stream',
-  query: z.union([z.strictObject({ path, bytes, ifUnchanged: ifUnchanged.optional() }), z.strictObject({ path })]),
+  query: z.union([
+    z.strictObject({ path, bytes, ifUnchanged: ifUnchanged.optional(), mode: mode.optional() }),
+    z.strictObject({ path }),
+  ]),
   form: 'upgrade',
   upgrade: 'berth-file',
   ...deadline,
   errors,
+  statuses: { ...UNSUPPORTED, ...UNKNOWN_OPTION },
   since: 5,
 });
 
@@ -188,6 +196,19 @@ export const moveFile = defineCall({
   path: '/file/move',
   query: z.strictObject({ path, to: path, replace: flag }),
   ...deadline,
+});
+
+/** Sets the permission bits of a file or folder, and clears its other bits; follows links. */
+export const setFileMode = defineCall({
+  ...changeCall,
+  name: 'setFileMode',
+  method: 'POST',
+  path: '/file/mode',
+  query: z.strictObject({ path, mode }),
+  ...deadline,
+  statuses: UNSUPPORTED,
+  repeatable: true,
+  since: 10,
 });
 
 /** Creates a folder and its missing parents; refuses an existing path. */

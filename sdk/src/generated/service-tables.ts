@@ -1484,6 +1484,7 @@ export const ROUTES = [
             "sandbox_file_written",
             "sandbox_file_deleted",
             "sandbox_file_moved",
+            "sandbox_file_mode_changed",
             "sandbox_folder_created",
             "preview_link_created",
             "preview_link_revoked",
@@ -1558,7 +1559,7 @@ export const ROUTES = [
         "required": false,
         "schema": {
           "minItems": 1,
-          "maxItems": 74,
+          "maxItems": 75,
           "type": "array",
           "items": {
             "type": "string",
@@ -1615,6 +1616,7 @@ export const ROUTES = [
               "sandbox_file_written",
               "sandbox_file_deleted",
               "sandbox_file_moved",
+              "sandbox_file_mode_changed",
               "sandbox_folder_created",
               "preview_link_created",
               "preview_link_revoked",
@@ -1646,7 +1648,7 @@ export const ROUTES = [
         "required": false,
         "schema": {
           "minItems": 1,
-          "maxItems": 74,
+          "maxItems": 75,
           "type": "array",
           "items": {
             "type": "string",
@@ -1703,6 +1705,7 @@ export const ROUTES = [
               "sandbox_file_written",
               "sandbox_file_deleted",
               "sandbox_file_moved",
+              "sandbox_file_mode_changed",
               "sandbox_folder_created",
               "preview_link_created",
               "preview_link_revoked",
@@ -3122,6 +3125,27 @@ export const ROUTES = [
     }
   },
   {
+    "name": "setFileMode",
+    "method": "POST",
+    "path": "/v1/sandboxes/{sandboxId}/files/mode",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.files.write",
+    "activity": "sandbox_file_mode_changed",
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/SetFileModeRequest"
+      }
+    }
+  },
+  {
     "name": "createFolder",
     "method": "POST",
     "path": "/v1/sandboxes/{sandboxId}/files/folder",
@@ -3199,6 +3223,14 @@ export const ROUTES = [
         "schema": {
           "type": "string",
           "pattern": "^(?:absent|[0-9a-f]{64})$"
+        }
+      },
+      {
+        "name": "mode",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "pattern": "^0?[0-7]{3}$"
         }
       }
     ],
@@ -4395,6 +4427,28 @@ export const SCHEMAS = {
     ],
     "additionalProperties": false
   },
+  "SetFileModeRequest": {
+    "type": "object",
+    "properties": {
+      "path": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 4096,
+        "pattern": "^[^\\x00]*$",
+        "description": "Relative paths are relative to /code. `.` and `..` are resolved lexically, before symbolic links are followed. At most 4095 bytes in total."
+      },
+      "mode": {
+        "type": "string",
+        "pattern": "^0?[0-7]{3}$",
+        "description": "Permission bits in octal, such as `0755`. Set-user-ID, set-group-ID and sticky are cleared."
+      }
+    },
+    "required": [
+      "path",
+      "mode"
+    ],
+    "additionalProperties": false
+  },
   "SignalProcessRequest": {
     "type": "object",
     "properties": {
@@ -4872,6 +4926,11 @@ export const SCHEMAS = {
         "description": "`sha256` of the content that the write replaces: other content is 409 `file_changed`. `absent`: an existing file is 409 `file_exists`.",
         "type": "string",
         "pattern": "^(?:absent|[0-9a-f]{64})$"
+      },
+      "mode": {
+        "description": "Permission bits in octal, such as `0644`. By default those of the replaced file; of a new file `0644`.",
+        "type": "string",
+        "pattern": "^0?[0-7]{3}$"
       }
     },
     "required": [

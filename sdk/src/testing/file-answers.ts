@@ -11,9 +11,9 @@ export const FILE_ANSWERS: Answers = {
   statFile: ({ params, query }, about) => awakeSandbox('files_read', params, about).files.stat(String(query['path'])),
   readFile: ({ params, query }, about) => awakeSandbox('files_read', params, about).files.read(String(query['path'])),
   writeFile: (call, about) => {
-    const { path, content, encoding, ifUnchanged } = call.body;
+    const { path, content, encoding, ...options } = call.body;
     return changed('sandbox_file_written', call, about, (files) =>
-      files.write(path, bytesOf(content, encoding), ifUnchanged),
+      files.write(path, bytesOf(content, encoding), options),
     );
   },
   deleteFile: (call, about) =>
@@ -24,13 +24,15 @@ export const FILE_ANSWERS: Answers = {
     changed('sandbox_file_moved', call, about, (files) =>
       files.move(call.body.from, call.body.to, call.body.replace === true),
     ),
+  setFileMode: (call, about) =>
+    changed('sandbox_file_mode_changed', call, about, (files) => files.chmod(call.body.path, call.body.mode)),
   createFolder: (call, about) =>
     changed('sandbox_folder_created', call, about, (files) => files.createFolder(call.body.path)),
   downloadFile: ({ params, query }, about) =>
     awakeSandbox('files_read', params, about).files.bytes(String(query['path'])),
   uploadFile: (call, about) =>
     changed('sandbox_file_written', call, about, (files) =>
-      files.store(String(call.query['path']), call.body, call.query['ifUnchanged']),
+      files.store(String(call.query['path']), call.body, call.query),
     ),
 };
 

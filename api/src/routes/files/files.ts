@@ -1,5 +1,5 @@
 // Wire format of files.
-import { createFolder, deleteFile, moveFile } from '@berth/contract/files/changes.ts';
+import { createFolder, deleteFile, moveFile, setFileMode } from '@berth/contract/files/changes.ts';
 import { listFiles, readFile, snapshotFiles, statFile, writeFile } from '@berth/contract/files/files.ts';
 import { downloadFile, uploadFile } from '@berth/contract/files/transfers.ts';
 import * as changes from '../../services/files/changes.ts';
@@ -15,6 +15,7 @@ export const fileRoutes = [
   bind(writeFile, (context, call) => files.writeFile(context, call, call.body)),
   bind(deleteFile, (context, call) => changes.deleteFile(context, call, call.query)),
   bind(moveFile, (context, call) => changes.moveFile(context, call, call.body)),
+  bind(setFileMode, (context, call) => changes.setFileMode(context, call, call.body)),
   bind(createFolder, (context, call) => changes.createFolder(context, call, call.body)),
   bind(downloadFile, (context, call) => transfers.downloadFile(context, { ...call, route: downloadFile }, call.query)),
   bind(uploadFile, (context, call) =>

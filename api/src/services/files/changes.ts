@@ -1,10 +1,10 @@
-// Deletes and moves files, and creates folders. Once requested of the host, a change is completed
-// and recorded in the activity feed, even if the caller disconnects.
+// Deletes and moves files, sets their modes, and creates folders. Once requested of the host, a
+// change is completed and recorded in the activity feed, even if the caller disconnects.
 import type { MovedFile } from '@berth/contract/files/changes.ts';
 import * as calls from '@berth/protocol/calls/files.ts';
 import { entryPath, quotedPath } from '../../rules/files/path.ts';
 import type { ServiceContext } from '../context/context.ts';
-import { noteChange, useFiles, type FileCall, type FileUse } from './use.ts';
+import { fourDigits, noteChange, useFiles, type FileCall, type FileUse } from './use.ts';
 
 /** Deletes a file, a link itself or a folder. */
 export async function deleteFile(
@@ -33,6 +33,21 @@ export async function moveFile(
     await host.call(calls.moveFile, { vmId: id, query: { path: from, to, ...replace } });
     await noteChange(context, call, 'sandbox_file_moved', { from, to });
     return { from, to };
+  });
+}
+
+/** Sets the permission bits of a file or folder; follows links. */
+export async function setFileMode(
+  context: ServiceContext,
+  call: FileCall,
+  given: { path: string; mode: string },
+): Promise<{ path: string; mode: string }> {
+  const path = entryPath(given.path);
+  const mode = fourDigits(given.mode);
+  return await useFiles(context, call, changing(quotedPath(path)), async (host, { id }) => {
+    await host.call(calls.setFileMode, { vmId: id, query: { path, mode } });
+    await noteChange(context, call, 'sandbox_file_mode_changed', { path, mode });
+    return { path, mode };
   });
 }
 

@@ -7,7 +7,7 @@ import { bytesOfContent, contentOfBytes } from '../../rules/files/content.ts';
 import { filePath, folderPath, quotedPath } from '../../rules/files/path.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { readListing, timeOf, type FoldersListed } from './listing.ts';
-import { MAY_BE_WRITTEN, noteChange, readingOf, useFiles, type FileCall } from './use.ts';
+import { MAY_BE_WRITTEN, noteChange, optionsOf, readingOf, useFiles, type FileCall, type WriteOptions } from './use.ts';
 
 /** Copies of a file or listing in memory at once, of roughly its size: bytes and JSON. */
 const COPIES = 2;
@@ -67,7 +67,7 @@ export async function readFile(context: ServiceContext, call: FileCall, given: {
 export async function writeFile(
   context: ServiceContext,
   call: FileCall,
-  given: Pick<FileContent, 'path' | 'content' | 'encoding'> & { ifUnchanged?: string | undefined },
+  given: Pick<FileContent, 'path' | 'content' | 'encoding'> & WriteOptions,
 ): Promise<WrittenFile> {
   const path = filePath(given.path);
   const bytes = bytesOfContent(given);
@@ -75,12 +75,7 @@ export async function writeFile(
   call.hold(bytes.length);
   const writing = { action: 'files_write', what: quotedPath(path), open: MAY_BE_WRITTEN } as const;
   return await useFiles(context, call, writing, async (host, sandbox) => {
-    const { ifUnchanged } = given;
-    const { size } = await host.writeFile(
-      sandbox.id,
-      { path, ...(ifUnchanged === undefined ? {} : { ifUnchanged }) },
-      bytes,
-    );
+    const { size } = await host.writeFile(sandbox.id, { path, ...optionsOf(given) }, bytes);
     const sha256 = sha256Of(bytes);
     freeChunk(bytes);
     await noteChange(context, call, 'sandbox_file_written', { path, size });

@@ -15,7 +15,16 @@ import { CodedError } from '../../rules/coded-error.ts';
 import { filePath, quotedPath } from '../../rules/files/path.ts';
 import { openRefusal, SandboxConnection, type Connecting } from '../connections/connections.ts';
 import type { ServiceContext } from '../context/context.ts';
-import { MAY_BE_WRITTEN, noteChange, readingOf, useFiles, type FileCall, type FileUse } from './use.ts';
+import {
+  MAY_BE_WRITTEN,
+  noteChange,
+  optionsOf,
+  readingOf,
+  useFiles,
+  type FileCall,
+  type FileUse,
+  type WriteOptions,
+} from './use.ts';
 
 /** A guest ends a silent transfer earlier, unless it is hostile. */
 const SILENT_MS = 2 * FILE_CALL_SECONDS * 1_000;
@@ -61,13 +70,12 @@ export async function downloadFile(
 export async function uploadFile(
   context: ServiceContext,
   call: Transfer,
-  given: { path: string; ifUnchanged?: string | undefined },
+  given: { path: string } & WriteOptions,
   { bytes, content }: Upload,
 ): Promise<WrittenFile> {
   const path = filePath(given.path);
-  const condition = given.ifUnchanged === undefined ? {} : { ifUnchanged: given.ifUnchanged };
   const writing = { action: 'files_write', what: quotedPath(path), open: MAY_BE_WRITTEN } as const;
-  return await transfer(context, call, writing, { path, bytes, ...condition }, async (connection) => {
+  return await transfer(context, call, writing, { path, bytes, ...optionsOf(given) }, async (connection) => {
     const hash = createHash('sha256');
     content.on('data', (chunk: Buffer) => hash.update(chunk));
     const outcome = firstLine(connection.stream, LINE_BYTES);

@@ -29,6 +29,25 @@ export interface FileUse {
   open?: string;
 }
 
+/** Options of a write, as given. */
+export interface WriteOptions {
+  ifUnchanged?: string | undefined;
+  /** Permission bits in octal. */
+  mode?: string | undefined;
+}
+
+/** The options as sent to the guest. */
+export function optionsOf({ ifUnchanged, mode }: WriteOptions): { ifUnchanged?: string; mode?: string } {
+  return {
+    ...(ifUnchanged === undefined ? {} : { ifUnchanged }),
+    ...(mode === undefined ? {} : { mode: fourDigits(mode) }),
+  };
+}
+
+export function fourDigits(mode: string): string {
+  return mode.padStart(4, '0');
+}
+
 export function readingOf(path: string): FileUse {
   return { action: 'files_read', what: quotedPath(path) };
 }

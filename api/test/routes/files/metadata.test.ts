@@ -47,6 +47,85 @@ test('a stat has the absolute path, and the facts that the guest sends', async (
   assert.equal((await api.call('GET', at('files/stat'))).status, 400);
 });
 
+async function feed(): Promise<[string, unknown][]> {
+  const rows = await api.db
+    .selectFrom('activity')
+    .select(['kind', 'details'])
+    .where('sandbox_id', '=', sandboxId)
+    .execute();
+  return rows.map(({ kind, details }): [string, unknown] => [kind, details]);
+}
+
+test('a mode is passed on with four digits, alone and with both forms of a write', async () => {
+  const streams: string[] = [];
+  const { stream } = api.front;
+  api.front.stream = (vmId, target) => {
+    streams.push(target);
+    return stream(vmId, target);
+  };
+  const changed = await api.call('POST', at('files/mode'), { body: { path: 'a/', mode: '755' } });
+  assert.deepEqual([changed.status, changed.body], [200, { path: '/code/a', mode: '0755' }]);
+  assert.deepEqual([calls.at(-1)?.verb, calls.at(-1)?.query], ['mode', { path: '/code/a', mode: '0755' }]);
+  await api.call('PUT', at('file'), { body: { path: 'a', content: '', mode: '0600' } });
+  assert.deepEqual(calls.at(-1)?.query, { path: '/code/a', mode: '0600' });
+  await api.call('PUT', at('file'), { body: { path: 'a', content: '' } });
+  assert.deepEqual(calls.at(-1)?.query, { path: '/code/a' });
+  assert.equal((await api.call('PUT', at('file/content?path=a&mode=640'), { rawBody: 'x' })).status, 200);
+  api.front.stream = stream;
+  assert.equal(streams.at(-1), 'file/stream?path=%2Fcode%2Fa&bytes=1&mode=0640');
+  assert.deepEqual((await feed()).find(([kind]) => kind === 'sandbox_file_mode_changed')?.[1], {
+    path: '/code/a',
+    mode: '0755',
+  });
+});
+
+test('anything but permission bits in octal is refused as a mode before the host', async () => {
+  for (const mode of ['', '4755', '04755', '1777', '+x', 'u+x', '0888', '7', '00644', '0o644', ' 644', 644, null]) {
+    for (const [method, route, body] of [
+      ['POST', 'files/mode', { path: 'a', mode }],
+      ['PUT', 'file', { path: 'a', content: '', mode }],
+    ] as const) {
+      const answer = await api.call(method, at(route), { body });
+      assert.deepEqual([answer.status, answer.body.error.field], [400, 'body.mode'], JSON.stringify(mode));
+    }
+    const given = encodeURIComponent(String(mode));
+    if (typeof mode === 'string')
+      assert.equal((await api.call('PUT', at(`file/content?path=a&mode=${given}`), { rawBody: 'x' })).status, 400);
+  }
+  assert.equal((await api.call('POST', at('files/mode'), { body: { path: '/', mode: '755' } })).status, 400);
+  assert.deepEqual([calls, await feed()], [[], []]);
+});
+
+test('a sandbox of an earlier release refuses a mode, and a failed change leaves no row', async () => {
+  answerWith(() => {
+    throw new ExecRefusal('file_call_unsupported', 'no');
+  });
+  for (const answer of [
+    await api.call('POST', at('files/mode'), { body: { path: 'a', mode: '755' } }),
+    await api.call('PUT', at('file'), { body: { path: 'a', content: '', mode: '755' } }),
+  ])
+    assert.deepEqual([answer.status, answer.body.error.code], [409, 'file_call_unsupported']);
+  assert.deepEqual(await feed(), []);
+});
+
+test('setting a mode needs the write permission, a stat the read permission', async () => {
+  const writes = await api.makeKey({ scopes: ['sandbox.files.write'] });
+  const reads = await api.makeKey({ scopes: ['sandbox.files.read'] });
+  for (const [token, expected] of [
+    [writes, [200, 403]],
+    [reads, [403, 200]],
+  ] as const) {
+    const answers = [
+      await api.call('POST', at('files/mode'), { token, body: { path: 'a', mode: '755' } }),
+      await api.call('GET', at('files/stat?path=a'), { token }),
+    ];
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      expected,
+    );
+  }
+});
+
 test('a stat that violates its form is 503, and its text is not passed on', async () => {
   const file = { kind: 'file', size: 3, mtimeSeconds: 1, mode: '0644' };
   for (const sent of [

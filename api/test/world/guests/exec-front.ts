@@ -19,7 +19,7 @@ type StreamScript = (caller: Duplex) => void;
 /** File call as received; `body` is the content of a write. */
 export interface FileCall {
   vmId: string;
-  verb: 'read' | 'write' | 'list' | 'stat' | 'remove' | 'move' | 'folder';
+  verb: 'read' | 'write' | 'list' | 'stat' | 'remove' | 'move' | 'mode' | 'folder';
   path: string;
   /** Path and query of the call after the VM's id. */
   target: string;
@@ -91,7 +91,7 @@ export async function startExecFront(socketPath: string, behind: string): Promis
     exec: () => Promise.reject(new ExecRefusal('vm_not_running', 'no script')),
     files: ({ verb, body }) => {
       if (verb === 'write') return { size: body.length };
-      if (verb === 'remove' || verb === 'move' || verb === 'folder') return {};
+      if (verb === 'remove' || verb === 'move' || verb === 'mode' || verb === 'folder') return {};
       if (verb === 'stat') return { kind: 'file', size: 9, mtimeSeconds: 1, mode: '0644' };
       return Buffer.from(verb === 'list' ? 'D\0EC' : 'a content');
     },
@@ -226,6 +226,7 @@ const FILE_VERBS: Readonly<Record<string, FileCall['verb']>> = {
   'GET /file/stat': 'stat',
   'DELETE /file': 'remove',
   'POST /file/move': 'move',
+  'POST /file/mode': 'mode',
   'POST /folder': 'folder',
 };
 

@@ -384,6 +384,14 @@ export type ApiKey = {
 };
 
 /**
+ * The absolute path and the mode of a file or folder.
+ */
+export type ChangedMode = {
+    path: string;
+    mode: string;
+};
+
+/**
  * The absolute path of a deleted file or created folder.
  */
 export type ChangedPath = {
@@ -2111,6 +2119,17 @@ export type SetEgressResult = {
     enforced: boolean;
 };
 
+export type SetFileModeRequest = {
+    /**
+     * Relative paths are relative to /code. `.` and `..` are resolved lexically, before symbolic links are followed. At most 4095 bytes in total.
+     */
+    path: string;
+    /**
+     * Permission bits in octal, such as `0755`. Set-user-ID, set-group-ID and sticky are cleared.
+     */
+    mode: string;
+};
+
 /**
  * A sign-in of the caller in a browser or on a device.
  */
@@ -2497,6 +2516,10 @@ export type WriteFileRequest = {
      * `sha256` of the content that the write replaces: other content is 409 `file_changed`. `absent`: an existing file is 409 `file_exists`.
      */
     ifUnchanged?: string;
+    /**
+     * Permission bits in octal, such as `0644`. By default those of the replaced file; of a new file `0644`.
+     */
+    mode?: string;
 };
 
 export type WriteProcessInputRequest = {
@@ -3821,7 +3844,7 @@ export type ListActivityData = {
          * The `nextCursor` of the previous page.
          */
         after?: string;
-        kind?: 'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_updated' | 'sandbox_variables_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
+        kind?: 'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_file_mode_changed' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_updated' | 'sandbox_variables_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
         projectId?: string;
         sandboxId?: string;
     };
@@ -3865,11 +3888,11 @@ export type FollowActivityData = {
         /**
          * Only entries of these kinds; repeatable.
          */
-        kind?: Array<'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_updated' | 'sandbox_variables_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted'>;
+        kind?: Array<'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_file_mode_changed' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_updated' | 'sandbox_variables_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted'>;
         /**
          * No entries of these kinds; repeatable.
          */
-        exceptKind?: Array<'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_updated' | 'sandbox_variables_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted'>;
+        exceptKind?: Array<'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_file_mode_changed' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_updated' | 'sandbox_variables_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted'>;
         projectId?: string;
         sandboxId?: string;
         /**
@@ -5536,6 +5559,36 @@ export type MoveFileResponses = {
 };
 
 export type MoveFileResponse = MoveFileResponses[keyof MoveFileResponses];
+
+export type SetFileModeData = {
+    body: SetFileModeRequest;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+    };
+    query?: never;
+    url: '/v1/sandboxes/{sandboxId}/files/mode';
+};
+
+export type SetFileModeErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type SetFileModeError = SetFileModeErrors[keyof SetFileModeErrors];
+
+export type SetFileModeResponses = {
+    /**
+     * Success.
+     */
+    200: ChangedMode;
+};
+
+export type SetFileModeResponse = SetFileModeResponses[keyof SetFileModeResponses];
 
 export type CreateFolderData = {
     body: CreateFolderRequest;

@@ -1,6 +1,7 @@
 // In-memory files of a test sandbox. Without links and disk limits.
 import { FILE_LIMITS } from '../../generated/limits.ts';
 import type {
+  ChangedMode,
   ChangedPath,
   FileContent,
   FileEntry,
@@ -16,6 +17,11 @@ import { Refusal } from '../requests/refusal.ts';
 import { sha256 } from './sha256.ts';
 
 const HOME = '/code';
+
+interface StoreOptions {
+  ifUnchanged?: unknown;
+  mode?: unknown;
+}
 
 interface TestFile {
   /** Of a file; null: a folder. */
@@ -54,14 +60,14 @@ export class TestFiles {
     return { path: full, ...factsOf(this.#find(full)) };
   }
 
-  write(path: string, bytes: Uint8Array, ifUnchanged: unknown): WrittenFile {
+  write(path: string, bytes: Uint8Array, options: StoreOptions): WrittenFile {
     if (bytes.length > FILE_LIMITS.writeBytes)
       throw new Refusal('file_too_large', `the file is longer than ${FILE_LIMITS.writeBytes} bytes`);
-    return this.store(path, bytes, ifUnchanged);
+    return this.store(path, bytes, options);
   }
 
   /** Writes a file of any size. */
-  store(path: string, bytes: Uint8Array, ifUnchanged: unknown): WrittenFile {
+  store(path: string, bytes: Uint8Array, { ifUnchanged, mode }: StoreOptions): WrittenFile {
     const full = resolve(path);
     const old = this.#files.get(full);
     if (old?.bytes === null) throw new Refusal('not_a_file', `${full} is a directory`);
@@ -70,7 +76,7 @@ export class TestFiles {
     if (typeof ifUnchanged === 'string' && ifUnchanged !== 'absent' && !isSeen)
       throw new Refusal('file_changed', `${full} has changed since it was read`);
     this.#makeFolders(parentOf(full));
-    this.#files.set(full, { bytes, mode: old?.mode ?? 0o644, modifiedMs: this.#now() });
+    this.#files.set(full, { bytes, mode: bitsOf(mode) ?? old?.mode ?? 0o644, modifiedMs: this.#now() });
     return { path: full, size: bytes.length, sha256: sha256(bytes) };
   }
 
@@ -94,6 +100,13 @@ export class TestFiles {
       this.#files.delete(one);
     }
     return { from: source, to: target };
+  }
+
+  chmod(path: string, mode: string): ChangedMode {
+    const full = resolve(path);
+    const file = this.#find(full);
+    file.mode = bitsOf(mode) ?? file.mode;
+    return { path: full, mode: textOf(file.mode) };
   }
 
   createFolder(path: string): ChangedPath {
@@ -159,8 +172,16 @@ function factsOf({ bytes, mode, modifiedMs }: TestFile) {
     kind: bytes === null ? ('directory' as const) : ('file' as const),
     size: bytes?.length ?? 0,
     modifiedAt: new Date(Math.floor(modifiedMs / 1_000) * 1_000).toISOString(),
-    mode: mode.toString(8).padStart(4, '0'),
+    mode: textOf(mode),
   };
+}
+
+function textOf(mode: number): string {
+  return mode.toString(8).padStart(4, '0');
+}
+
+function bitsOf(mode: unknown): number | undefined {
+  return typeof mode === 'string' ? Number.parseInt(mode, 8) : undefined;
 }
 
 function notAFolder(path: string): Refusal {
