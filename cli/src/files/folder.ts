@@ -105,7 +105,7 @@ export async function movePath(
 
 export async function setModes(context: CliContext, { args: [typed, mode = '', ...paths] }: Input): Promise<number> {
   const { connect, out, signal } = context;
-  const path = { sandboxId: sandboxId(typed) };
+  const path = { sandboxId: await findSandbox(context, typed) };
   const { berth } = await connect();
   return await runEach(context, paths, {
     progressText: 'changing',

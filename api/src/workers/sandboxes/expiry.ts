@@ -1,7 +1,7 @@
 // Destroys expired ephemeral sandboxes. Deadlines are in the database, so any process finds overdue
 // sandboxes. A single replica leads; the others stand in for a leader that makes no progress.
 import type { IntentContext } from '../../services/sandboxes/intent.ts';
-import { expireSandbox } from '../../services/sandboxes/expiry.ts';
+import { expireSandbox } from '../../services/sandboxes/ephemeral.ts';
 import { listExpired } from '../../store/sandboxes/expiry.ts';
 import type { ReplicaSession } from '../steps/replica-session.ts';
 import type { StepContext } from '../steps/step-context.ts';

@@ -5,7 +5,7 @@ import { after, before, beforeEach, test } from 'node:test';
 import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/billing/plans.ts';
 import { SANDBOX_ACTION_RULES, sandboxStatus, statusesAllowing } from '@berth/contract/sandboxes/state.ts';
 import { sql } from 'kysely';
-import { expireSandbox } from '../../../src/services/sandboxes/expiry.ts';
+import { expireSandbox } from '../../../src/services/sandboxes/ephemeral.ts';
 import type { NewSandbox, SandboxRow } from '../../../src/store/database/schema.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { lockWaiters } from '../../world/lock-waiters.ts';

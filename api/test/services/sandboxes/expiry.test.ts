@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { sandboxStatus } from '@berth/contract/sandboxes/state.ts';
-import { expireSandbox } from '../../../src/services/sandboxes/expiry.ts';
+import { expireSandbox } from '../../../src/services/sandboxes/ephemeral.ts';
 import type { SandboxRow } from '../../../src/store/database/schema.ts';
 import { startApi, type TestApi } from '../../world/api.ts';
 

@@ -17,7 +17,7 @@ import { SELF_HOSTED_PLAN, type Plan } from '@berth/contract/billing/plans.ts';
 import type { Actor } from '../../../src/rules/access/access.ts';
 import { CodedError } from '../../../src/rules/coded-error.ts';
 import { createSandbox } from '../../../src/services/sandboxes/create.ts';
-import { expireSandbox } from '../../../src/services/sandboxes/expiry.ts';
+import { expireSandbox } from '../../../src/services/sandboxes/ephemeral.ts';
 import { resizeSandbox, settleResize } from '../../../src/services/sandboxes/resize.ts';
 import { transitionSandbox, type Transition } from '../../../src/services/sandboxes/transition.ts';
 import { wakeSandbox } from '../../../src/services/sandboxes/wake.ts';

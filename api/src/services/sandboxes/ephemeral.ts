@@ -1,15 +1,18 @@
-// Renews an ephemeral sandbox: extends its expiry by one time to live. The row lock decides between
-// renewal and expiry.
+// Expiry of ephemeral sandboxes: a renewal extends it by one time to live; an expired sandbox is
+// destroyed, in any status except those of an end in progress. The row lock decides between them.
 import type { Actor } from '../../rules/access/access.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { renewedExpiry, requireRenewalWithinPlan, type Session } from '../../rules/sandboxes/renewal.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
-import { extendExpiry } from '../../store/sandboxes/expiry.ts';
 import { lockSandbox } from '../../store/sandboxes/sandboxes.ts';
 import type { SandboxRow } from '../../store/database/schema.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { planInForce } from '../billing/plans.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
+import { SANDBOX_ACTION_RULES } from '@berth/contract/sandboxes/state.ts';
+import { commitIntent, type IntentContext } from './intent.ts';
+import { transitionSandbox } from './transition.ts';
+import { extendExpiry, hasExpired } from '../../store/sandboxes/expiry.ts';
 
 /**
  * Extends the sandbox's expiry by its time to live. Throws `not_ephemeral`,
@@ -47,4 +50,31 @@ function sessionOf(sandbox: SandboxRow): Session {
   const { mode, created_at: createdAt, expires_at: expiresAt, ttl_seconds: ttlSeconds } = sandbox;
   if (mode === 'ephemeral' && expiresAt !== null && ttlSeconds !== null) return { createdAt, expiresAt, ttlSeconds };
   throw new CodedError('not_ephemeral', 'this sandbox is persistent: it has no expiry to renew');
+}
+
+/**
+ * Starts to delete the sandbox if it has expired; false if it was renewed or is already ending. Its
+ * machine time ends at its expiry.
+ */
+export async function expireSandbox(context: IntentContext, sandboxId: string): Promise<boolean> {
+  let ended = false;
+  await commitIntent(context, sandboxId, async (trx, before) => {
+    if (SANDBOX_ACTION_RULES.destroy[before.status] !== 'do' || !(await hasExpired(trx, before.id)))
+      return { sandbox: before, enqueued: false };
+
+    const { outcome, sandbox } = await transitionSandbox(trx, {
+      sandboxId: before.id,
+      epoch: before.epoch,
+      to: 'destroying',
+      newEpoch: true,
+      actor: { kind: 'system', id: null, userId: null },
+      kind: 'sandbox_expired',
+      details: { expiredAt: before.expires_at, ttlSeconds: before.ttl_seconds },
+    });
+    if (outcome !== 'changed') throw new Error(`the expiry of a sandbox that is ${before.status} was ${outcome}`);
+    await context.lifecycle.enqueue(trx, 'destroy', { sandboxId: sandbox.id, epoch: sandbox.epoch });
+    ended = true;
+    return { sandbox, enqueued: true };
+  });
+  return ended;
 }
