@@ -1,4 +1,5 @@
-// `berth shell`, `ssh`, `tunnel` and `known-host`.
+// `berth shell`, `ssh`, `forward`, `tunnel` and `known-host`.
+import { FORWARD_LIMITS } from './forward-ports.ts';
 import { port } from '../program/option-values.ts';
 import type { CommandSpec } from '../program/command-spec.ts';
 import { SANDBOX } from '../program/sandbox-argument.ts';
@@ -31,6 +32,28 @@ const ssh: CommandSpec = {
   load: async () => (await import('./ssh.ts')).ssh,
 };
 
+const forward: CommandSpec = {
+  name: 'forward',
+  summary: 'forward local ports to ports of a sandbox',
+  details:
+    'Listens until Ctrl-C. Each local connection is a connection of its own to the sandbox: one that fails is ' +
+    'reported, and the next one is tried again, so that a sandbox that slept is used again once it is awake. A ' +
+    `connection wakes it if its project has wakeOnUse. At most ${FORWARD_LIMITS.connections} connections are open.`,
+  arguments: [
+    SANDBOX,
+    {
+      name: '<ports...>',
+      about: 'LOCAL:REMOTE, such as 8080:3000; 3000 for 3000:3000; 0:3000 or :3000 for a free local port',
+    },
+  ],
+  options: [{ flags: '--address <address>', about: 'local IP address to listen on', default: '127.0.0.1' }],
+  examples: [
+    'berth forward sbx_uodiunxlni4uyqmllemsqh4l 3000',
+    'berth forward sbx_uodiunxlni4uyqmllemsqh4l 8080:3000 0:5432',
+  ],
+  load: async () => (await import('./forward.ts')).forward,
+};
+
 const tunnel: CommandSpec = {
   name: 'tunnel',
   summary: "connect stdin and stdout to a port of a sandbox, for ssh's ProxyCommand",
@@ -56,4 +79,4 @@ const knownHost: CommandSpec = {
   load: async () => (await import('./known-host.ts')).knownHost,
 };
 
-export const connectionCommands: readonly CommandSpec[] = [shell, ssh, tunnel, knownHost];
+export const connectionCommands: readonly CommandSpec[] = [shell, ssh, forward, tunnel, knownHost];

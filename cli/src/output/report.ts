@@ -65,7 +65,8 @@ function describeRefusal(error: BerthError): FailureReport {
   const remedy = REMEDIES[error.code];
   if (remedy !== undefined) lines.push(`  ${remedy}`);
   if (error.retryAfter !== undefined) lines.push(`  try again in ${error.retryAfter} s`);
-  if (error.requestId !== undefined && (error.status ?? 0) >= 500)
+  // A refused port is the tenant's program.
+  if (error.requestId !== undefined && (error.status ?? 0) >= 500 && error.code !== 'port_refused')
     lines.push(`  request ID for the operator: ${plainText(error.requestId)}`);
   return { exitCode: error.status === 401 ? EXIT.signIn : EXIT.failed, lines };
 }

@@ -36,6 +36,11 @@ export class SandboxTunnel {
     this.closed.catch(() => undefined);
   }
 
+  /** Replaces an access token before it expires by another of its user; at most every 10 s. */
+  renew(token: string): void {
+    this.#connection.sendOrder({ bearer: token });
+  }
+
   /** Terminates the connection. */
   close(): void {
     this.#connection.close();
