@@ -2,7 +2,6 @@
 import type { Calls } from './calls/calls.ts';
 import { CommandResult, runningCommand, type ExecOptions, type RunningCommand } from './processes/command.ts';
 import { SandboxAgents } from './agents.ts';
-import { BerthError, errorWith } from './transport/errors.ts';
 import { SandboxFiles } from './files.ts';
 import { SandboxPreviews, type PreviewUrlOptions } from './previews.ts';
 import type { SandboxProcess } from './processes/process.ts';
@@ -18,9 +17,9 @@ import type {
 import type { Sandbox as SandboxData, SandboxStatus } from './generated/raw/index.ts';
 import { SandboxVariables } from './variables.ts';
 import { SandboxStreams } from './sandbox-streams.ts';
-import { Deadline, delay } from './transport/time.ts';
 import type { CallOptions } from './transport/transport.ts';
-import { isOver, isSettled, matcherOf, shown, type Awaited } from './calls/wanted-status.ts';
+import { settle } from './calls/settle.ts';
+import type { Awaited } from './calls/wanted-status.ts';
 
 export type { Awaited, LiveMetrics, MetricsHistory, MetricsSample, SandboxData, SandboxEgress, SandboxStatus };
 
@@ -38,9 +37,6 @@ export interface Size {
   diskGb?: number;
 }
 
-const FIRST_POLL_MS = 100;
-const LONGEST_PAUSE_MS = 2_000;
-const SLOWER_BY = 1.5;
 /** Default timeout of a transition. */
 export const TRANSITION_TIMEOUT_MS = 180_000;
 /** Added to the command's timeout, for a wake and the network. */
@@ -206,77 +202,12 @@ export class Sandbox extends SandboxStreams {
   async waitUntil(wanted: Awaited, { signal, timeoutMs = TRANSITION_TIMEOUT_MS }: CallOptions = {}): Promise<this> {
     const startedMs = Date.now();
     await this.refresh({ signal, timeoutMs });
-    return await this.settle(wanted, startedMs, { signal, timeoutMs }, false);
-  }
-
-  /**
-   * Continues {@link waitUntil} from the last response.
-   * @param startedMs start of the timeout @param begun the last response started the transition:
-   * any other settled status is a failure @internal
-   */
-  async settle(
-    wanted: Awaited,
-    startedMs: number,
-    { signal, timeoutMs = TRANSITION_TIMEOUT_MS }: CallOptions,
-    begun: boolean,
-  ): Promise<this> {
-    const isThere = matcherOf(wanted);
-    const left = Math.max(1, timeoutMs - (Date.now() - startedMs));
-    const deadline = new Deadline(
-      left,
-      `waiting for sandbox ${this.id} to be ${shown(wanted)}, which was ${this.status},`,
-      [signal],
-    );
-    let lost: BerthError | undefined;
-    try {
-      let wasMoving = begun;
-      for (let pause = FIRST_POLL_MS; !isThere(this.#data); pause = Math.min(LONGEST_PAUSE_MS, pause * SLOWER_BY)) {
-        if (isOver(this.status) || (wasMoving && isSettled(this.status))) throw this.#unexpected(wanted);
-        wasMoving ||= !isSettled(this.status);
-        await delay(Math.max(pause, (lost?.retryAfter ?? 0) * 1_000), deadline.signal);
-        lost = await this.#poll(deadline.signal);
-      }
-      return this;
-    } catch (error) {
-      throw signal?.aborted === true ? error : this.#named(error, lost);
-    } finally {
-      deadline.end();
-    }
-  }
-
-  /**
-   * Refreshes once. Returns a failure that passes, such as a restart of the service: the transition
-   * continues without connections.
-   */
-  async #poll(signal: AbortSignal): Promise<BerthError | undefined> {
-    try {
-      await this.refresh({ signal });
-      return undefined;
-    } catch (error) {
-      const passes = error instanceof BerthError && (error.retryable || error.code === 'timeout');
-      if (!passes || signal.aborted) throw error;
-      return error;
-    }
-  }
-
-  /** Adds the sandbox's id, and the failure of the last poll, to an error of the SDK. */
-  #named(error: unknown, lost: BerthError | undefined): unknown {
-    if (!(error instanceof BerthError)) return error;
-    const more = lost === undefined ? '' : `; the last poll failed: ${lost.message}`;
-    return errorWith(error, { sandboxId: this.id, cause: lost ?? error.cause }, error.message + more);
+    return await settle(this, wanted, { startedMs, signal, timeoutMs }, false);
   }
 
   /** For `await using`: destroys the sandbox without waiting. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.destroy({ wait: false });
-  }
-
-  #unexpected(wanted: Awaited): BerthError {
-    const { statusReason, status } = this.#data;
-    const why = statusReason === null ? '' : `: ${statusReason.message} (${statusReason.code})`;
-    return new BerthError(`sandbox ${this.id} is ${status}, not ${shown(wanted)}${why}`, {
-      code: 'unexpected_status',
-    });
   }
 
   async #transition(
@@ -297,7 +228,7 @@ export class Sandbox extends SandboxStreams {
     });
     this.#take(sandbox);
     const begun = typeof wanted !== 'function';
-    return wait ? await this.settle(wanted, startedMs, { signal, timeoutMs }, begun) : this;
+    return wait ? await settle(this, wanted, { startedMs, signal, timeoutMs }, begun) : this;
   }
 
   #take(data: SandboxData): this {

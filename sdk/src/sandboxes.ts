@@ -11,6 +11,7 @@ import type { OrgCallOptions } from './projects.ts';
 import { Sandbox, TRANSITION_TIMEOUT_MS, type TransitionOptions } from './sandbox.ts';
 import { SandboxProcesses } from './processes/processes.ts';
 import { SandboxStreams } from './sandbox-streams.ts';
+import { settle } from './calls/settle.ts';
 import { BerthError } from './transport/errors.ts';
 import { Deadline, delay } from './transport/time.ts';
 import type { CallOptions } from './transport/transport.ts';
@@ -108,7 +109,7 @@ export class Sandboxes {
     const sandbox = await this.#post(spec, options, headers, notes);
     if (!wait) return sandbox;
     try {
-      return await sandbox.settle('running', startedMs, { signal, timeoutMs }, true);
+      return await settle(sandbox, 'running', { startedMs, signal, timeoutMs }, true);
     } catch (error) {
       throw await withoutFailed(sandbox, error, known);
     }
@@ -134,7 +135,7 @@ export class Sandboxes {
           const call = { ...options, signal: deadline.signal };
           const sandbox = await this.#post({ ...fields, getOrCreate: { key } }, call, {}, notes);
           if (!wait) return sandbox;
-          return await sandbox.settle('running', startedMs, { signal, timeoutMs }, true);
+          return await settle(sandbox, 'running', { startedMs, signal, timeoutMs }, true);
         } catch (error) {
           const falls = error instanceof BerthError && error.code === 'sandbox_state_conflict';
           if (!falls || error.retryAfter === undefined) throw error;

@@ -23,25 +23,6 @@ for (const start of [realWorld, worldInMemory]) {
     const make = async (): Promise<Sandbox> =>
       await berth.sandboxes.create({ agent: 'agent_one', machineSize: 'small' });
 
-    test('variables are set, replaced, unset and listed without values', async () => {
-      const sandbox = await make();
-      const names = async (): Promise<string[]> => (await sandbox.variables.list()).map(({ name }) => name);
-      assert.deepEqual(await names(), []);
-      const [first] = await sandbox.variables.set({ MODE: 'sealed', PORT: '80' });
-      assert.deepEqual(Object.keys(first ?? {}), ['name', 'updatedAt']);
-      assert.deepEqual(await sandbox.variables.set({ PORT: null, A: '' }), await sandbox.variables.list());
-      assert.deepEqual(await names(), ['A', 'MODE']);
-      await sandbox.variables.unset('A');
-      await sandbox.variables.unset('A');
-      assert.deepEqual(await names(), ['MODE']);
-      await sandbox.variables.replace({ B: 'b' });
-      assert.deepEqual(await names(), ['B']);
-      await assert.rejects(sandbox.variables.set({ 'A-B': 'x' }), failing('invalid_request', 400));
-      await sandbox.destroy();
-      await assert.rejects(sandbox.variables.set({ A: 'a' }), failing('sandbox_state_conflict', 409));
-      assert.deepEqual(await names(), []);
-    });
-
     test('me and orgs return the caller and the org of the key', async () => {
       assert.equal(typeof (await berth.me()).id, 'string');
       assert.deepEqual(
@@ -328,43 +309,6 @@ for (const start of [realWorld, worldInMemory]) {
         failing('idempotency_key_conflict', 409),
       );
       await first.destroy();
-    });
-
-    test('getOrCreate creates, returns and wakes the sandbox of an end user, and names other fields', async () => {
-      const made = await berth.sandboxes.getOrCreate({ endUserId: 'user-9', machineSize: 'small', name: 'nine' });
-      assert.deepEqual([made.status, made.data.key, made.data.endUserId], ['ready', 'user-9', 'user-9']);
-      const [one, other] = await Promise.all([
-        berth.sandboxes.getOrCreate({ endUserId: 'user-9' }),
-        berth.sandboxes.getOrCreate({ endUserId: 'user-9', name: 'other', metadata: { a: 1 } }),
-      ]);
-      assert.deepEqual([one.id, other.id, other.name], [made.id, made.id, 'nine']);
-      await made.sleep();
-      const woken = await berth.sandboxes.getOrCreate({ endUserId: 'user-9' });
-      assert.deepEqual([woken.id, woken.status], [made.id, 'ready']);
-      await assert.rejects(
-        berth.sandboxes.getOrCreate({ endUserId: 'user-9', machineSize: 'large' }),
-        failing('sandbox_differs', 409),
-      );
-      const keyed = await berth.sandboxes.getOrCreate({ key: 'a second', endUserId: 'user-9' });
-      assert.notEqual(keyed.id, made.id);
-      await made.destroy();
-      const successor = await berth.sandboxes.getOrCreate({ endUserId: 'user-9', machineSize: 'large' });
-      assert.ok(successor.id !== made.id && successor.status === 'ready');
-      await Promise.all([successor.destroy(), keyed.destroy()]);
-    });
-
-    test('name, labels and idle time of a sandbox change; a deleted one is refused', async () => {
-      const sandbox = await make();
-      await sandbox.update({ name: 'renamed', metadata: { plan: 'paid' }, idleMinutes: 90 });
-      assert.deepEqual(
-        [sandbox.name, sandbox.data.metadata, sandbox.data.idleMinutes],
-        ['renamed', { plan: 'paid' }, 90],
-      );
-      assert.deepEqual((await berth.sandboxes.get(sandbox.id)).data, sandbox.data);
-      await sandbox.update({ idleMinutes: null });
-      assert.deepEqual([sandbox.name, sandbox.data.idleMinutes], ['renamed', null]);
-      await sandbox.destroy();
-      await assert.rejects(sandbox.update({ name: 'x' }), failing('sandbox_state_conflict', 409));
     });
 
     test('projects are created, changed and fetched; only a session token may delete one', async () => {

@@ -5,7 +5,7 @@ import { CliFailure, EXIT_BY_SIGNAL, UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 import type { Input } from '../program/command-spec.ts';
 import type { CliContext } from '../program/context.ts';
-import { sandboxId } from '../service/resource-id.ts';
+import { findSandbox } from '../service/find-sandbox.ts';
 import { FORWARD_LIMITS, readForwardedPort, type ForwardedPort } from './forward-ports.ts';
 import { Forwarder } from './forwarder.ts';
 
@@ -15,9 +15,9 @@ export async function forward(
   { args: [typed, ...typedPorts], options: { address } }: Input<{ address: string }>,
 ): Promise<number> {
   const { connect, out, signal } = context;
-  const id = sandboxId(typed);
   const ports = portsOf(typedPorts);
   const host = addressOf(address);
+  const id = await findSandbox(context, typed);
   const servers: { server: Server; port: ForwardedPort }[] = [];
   const forwarder = new Forwarder(connect, id, out);
   try {

@@ -27,7 +27,7 @@ export const ERRORS = {
   },
   "allocation_out_of_bounds": {
     "status": 400,
-    "meaning": "The requested size is impossible: a smaller disk, or more than any host has. The message names the limit."
+    "meaning": "The size is impossible: a smaller disk, or more than any host has. The message names the limit."
   },
   "file_path_invalid": {
     "status": 400,
