@@ -1,9 +1,7 @@
-import type { api, SandboxData } from '@berth/sdk';
+import type { api } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
-import type { Column } from '../output/table.ts';
-import { since } from '../output/time.ts';
-import { sizeOf, sizeText, statusStyle } from './view.ts';
+import { SANDBOX_COLUMNS } from './view.ts';
 import type { Input } from '../program/command-spec.ts';
 import { watchSandboxes } from './watch.ts';
 
@@ -22,15 +20,6 @@ interface ListInput {
 
 /** Pause between two requests of --watch. */
 const INTERVAL_SECONDS = 2;
-
-const COLUMNS: readonly Column<SandboxData>[] = [
-  { title: 'id', value: ({ id }) => id, whole: true },
-  { title: 'name', value: ({ name }) => name, least: 8 },
-  { title: 'status', value: ({ status }) => status, style: ({ status }) => statusStyle(status), least: 12 },
-  { title: 'size', value: (sandbox) => sizeText(sizeOf(sandbox)), optional: true },
-  { title: 'end user', value: ({ endUserId }) => endUserId, least: 8, optional: true },
-  { title: 'created', value: ({ createdAt }) => since(createdAt), least: 9 },
-];
 
 type Query = NonNullable<api.ListSandboxesData['query']>;
 type ListedStatus = NonNullable<Query['status']>[number];
@@ -55,7 +44,7 @@ export async function listSandboxes(context: CliContext, { options }: Input<List
     return await watchSandboxes(context, {
       read: async () => (await berth.raw.listSandboxes({ path, query, signal })).sandboxes,
       intervalSeconds: interval ?? INTERVAL_SECONDS,
-      columns: COLUMNS,
+      columns: SANDBOX_COLUMNS,
     });
   }
   const answer = await berth.raw.listSandboxes({ path, query, signal });
@@ -66,7 +55,7 @@ export async function listSandboxes(context: CliContext, { options }: Input<List
     return;
   }
   out.table(
-    COLUMNS,
+    SANDBOX_COLUMNS,
     shown,
     Object.keys(filter).length > 0 ? 'no matching sandboxes' : 'no sandboxes; create one with berth sandbox create',
   );

@@ -9,7 +9,7 @@ import {
 } from '@berth/sdk/limits';
 import { durationSeconds, each, keyValue, textOf, wholeNumber, wholeNumberOrNone } from '../program/option-values.ts';
 import type { CommandSpec, GroupSpec, OptionSpec } from '../program/command-spec.ts';
-import { SANDBOX, SANDBOXES } from '../program/sandbox-argument.ts';
+import { OPTIONAL_SANDBOXES, SANDBOX } from '../program/sandbox-argument.ts';
 import { EGRESS_ABOUT } from './egress.ts';
 import { execCommand } from './exec-spec.ts';
 import { sandboxOptions } from './options.ts';
@@ -18,7 +18,21 @@ const ID = 'sbx_uodiunxlni4uyqmllemsqh4l';
 const NO_WAIT: OptionSpec = { flags: '--no-wait', about: 'do not wait for completion' };
 const SEVERAL =
   'Tries every sandbox and reports each failure; the exit code is 1 if any failed. ' +
-  'With --json, prints one object per sandbox.';
+  'With --json, prints one object per sandbox. ' +
+  'Without names, acts on the sandboxes that match all filters and need the change: shows them on stderr and asks; ' +
+  'without a terminal it requires --yes. Repeating it is safe.';
+const SELECTION: readonly OptionSpec[] = [
+  { flags: '--all', about: 'all sandboxes of the org, or of --project' },
+  { flags: '--status <status>', about: 'those with this status; several: `a,b` or repeated', parse: each },
+  { flags: '--metadata <key=value>', about: 'those with this label, repeatable', parse: keyValue },
+  {
+    flags: '--end-user <id>',
+    about: 'those of this end user',
+    parse: textOf(1, END_USER_ID_CHARACTERS),
+  },
+  { flags: '--project <id>', about: 'those of this project; narrows names too' },
+  { flags: '--yes', about: 'skip the confirmation' },
+];
 
 const create: CommandSpec = {
   name: 'create',
@@ -107,7 +121,7 @@ const ls: CommandSpec = {
     'berth sandbox ls',
     "berth sandbox ls --end-user customer-7 --json | jq -r '.sandboxes[].id'",
     'berth sandbox ls --status running --status ready --sort -lastActiveAt',
-    'berth sandbox rm $(berth sandbox ls --status failed --quiet)',
+    'berth exec $(berth sandbox ls --search worker --limit 1 --quiet) -- uptime',
     'berth sandbox ls --watch --end-user customer-7',
   ],
   load: async () => (await import('./ls.ts')).listSandboxes,
@@ -125,9 +139,9 @@ const sleep: CommandSpec = {
   name: 'sleep',
   summary: 'put sandboxes to sleep, keeping memory and disk; destroys ephemeral sandboxes',
   details: SEVERAL,
-  arguments: [SANDBOXES],
-  options: [NO_WAIT],
-  examples: [`berth sandbox sleep ${ID}`],
+  arguments: [OPTIONAL_SANDBOXES],
+  options: [...SELECTION, NO_WAIT],
+  examples: [`berth sandbox sleep ${ID}`, 'berth sandbox sleep --end-user customer-7'],
   load: async () => (await import('./transition.ts')).sleepSandboxes,
 };
 
@@ -135,9 +149,9 @@ const wake: CommandSpec = {
   name: 'wake',
   summary: 'wake sandboxes, restoring their processes',
   details: SEVERAL,
-  arguments: [SANDBOXES],
-  options: [NO_WAIT],
-  examples: [`berth sandbox wake ${ID}`],
+  arguments: [OPTIONAL_SANDBOXES],
+  options: [...SELECTION, NO_WAIT],
+  examples: [`berth sandbox wake ${ID}`, 'berth sandbox wake --metadata team=blue --yes'],
   load: async () => (await import('./transition.ts')).wakeSandboxes,
 };
 
@@ -145,9 +159,9 @@ const rm: CommandSpec = {
   name: 'rm',
   summary: 'delete sandboxes permanently; deleting a deleted sandbox succeeds',
   details: SEVERAL,
-  arguments: [SANDBOXES],
-  options: [NO_WAIT],
-  examples: [`berth sandbox rm ${ID}`, 'berth sandbox rm $(berth sandbox ls --end-user customer-7 --quiet)'],
+  arguments: [OPTIONAL_SANDBOXES],
+  options: [...SELECTION, NO_WAIT],
+  examples: [`berth sandbox rm ${ID}`, 'berth sandbox rm --status failed', 'berth sandbox rm --all --yes'],
   load: async () => (await import('./transition.ts')).removeSandboxes,
 };
 

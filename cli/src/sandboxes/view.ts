@@ -1,9 +1,10 @@
 // Formats sandboxes for output.
 import type { SandboxData } from '@berth/sdk';
 import type { Field } from '../output/fields.ts';
+import type { Column } from '../output/table.ts';
 import type { Style } from '../output/style.ts';
 import { egressText } from './egress.ts';
-import { duration, instant, instantSince, instantUntil } from '../output/time.ts';
+import { duration, instant, since, instantSince, instantUntil } from '../output/time.ts';
 
 interface Size {
   vcpu: number;
@@ -25,6 +26,16 @@ export function statusStyle(status: string): Style | undefined {
   if (status === 'failed') return 'red';
   return status === 'stopped' || status === 'deleted' ? 'dim' : 'yellow';
 }
+
+/** Columns of a list. */
+export const SANDBOX_COLUMNS: readonly Column<SandboxData>[] = [
+  { title: 'id', value: ({ id }) => id, whole: true },
+  { title: 'name', value: ({ name }) => name, least: 8 },
+  { title: 'status', value: ({ status }) => status, style: ({ status }) => statusStyle(status), least: 12 },
+  { title: 'size', value: (sandbox) => sizeText(sizeOf(sandbox)), optional: true },
+  { title: 'end user', value: ({ endUserId }) => endUserId, least: 8, optional: true },
+  { title: 'created', value: ({ createdAt }) => since(createdAt), least: 9 },
+];
 
 /** Fields by importance. */
 export function sandboxFields(sandbox: SandboxData): Field[] {

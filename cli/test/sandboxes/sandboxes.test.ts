@@ -290,7 +290,7 @@ test('invalid arguments are refused with exit code 2 and the allowed values', as
   const cases: readonly (readonly [string[], RegExp])[] = [
     [['get'], /missing required argument 'sandbox'/],
     [['get', 'n'.repeat(101)], /invalid sandbox 'n+': expected an id, a name or the start of an id/],
-    [['rm'], /missing required argument 'sandboxes'/],
+    [['rm'], /no sandboxes given/],
     [['rm', NONE, ''], /invalid sandbox ''/],
     [['resize', 'sbx_a'], /no size given: use --vcpu, --memory-gb or --disk-gb/],
     [['resize', 'sbx_a', '--vcpu', '0'], /It must be a whole number from 1 to 1024/],
