@@ -2,6 +2,7 @@
 import type { Chapter } from './program/command-spec.ts';
 import { activityCommand } from './activity/spec.ts';
 import { agentGroup } from './agents/spec.ts';
+import { apiCommand } from './api/spec.ts';
 import { completionCommand } from './completion/spec.ts';
 import { connectionCommands } from './connections/spec.ts';
 import { openCommand } from './console/spec.ts';
@@ -37,6 +38,7 @@ export const clientChapters: readonly Chapter[] = [
     heading: 'Orgs and projects',
     entries: [orgGroup, projectGroup, keyGroup, tokenGroup, usageGroup, activityCommand],
   },
+  { heading: 'API', entries: [apiCommand] },
   { heading: 'Installation', entries: [serviceGroup] },
   { heading: 'Web console', entries: [openCommand] },
   { heading: 'Account', entries: [loginCommand, logoutCommand, whoamiCommand, signInGroup, profileGroup] },
