@@ -28,6 +28,7 @@ import { Secret } from './access/secret.ts';
 import { guestHandlers } from './server/handlers.ts';
 import { createGuestServer } from './server/server.ts';
 import { PosixSessions } from './commands/sessions.ts';
+import { StagedVariables } from './keeper/staged-variables.ts';
 import { Terminals } from './terminals/terminals.ts';
 import { ChangeLock } from './machine/change-lock.ts';
 import { WakeStep } from './identity/wake.ts';
@@ -83,6 +84,7 @@ const handlers = guestHandlers({
   processes,
   files,
   agents,
+  variables: new StagedVariables(),
   changeLock: new ChangeLock(),
   identity: new IdentityStep(config, secret, machine),
   wake: new WakeStep(secret, machine),

@@ -134,8 +134,8 @@ export type VmView = z.infer<typeof vmView>;
  * removed.
  * - `guest_unreachable`: the guest did not respond, or violated its protocol.
  * - `superseded`: a newer call took precedence.
- * - `exec_options_unsupported`, `processes_unsupported`, `file_call_unsupported`: the guest daemon
- * is of an earlier release.
+ * - `exec_options_unsupported`, `processes_unsupported`, `file_call_unsupported`,
+ * `variables_unsupported`: the guest daemon is of an earlier release.
  * - `too_many_streams`: limit of open streams of the VM or its host.
  * Others: see their calls, `COMMAND_ERRORS`, `PROCESS_ERRORS`, `FILE_ERRORS` and `AGENT_ERRORS`.
  */
@@ -156,6 +156,7 @@ export const HOST_ERRORS = {
   exec_options_unsupported: 409,
   processes_unsupported: 409,
   file_call_unsupported: 409,
+  variables_unsupported: 409,
   nothing_to_wake: 409,
   too_many_streams: 429,
   create_failed: 500,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Sandbox } from '../src/index.ts';
-import { Berth, BerthError, CommandFailed, type ListOptions } from '../src/index.ts';
+import { BerthError, type Berth } from '../src/index.ts';
 import { realWorld, worldInMemory, type World } from './worlds.ts';
 
 const failing = (code: string, status?: number) => (error: unknown) => {
@@ -77,6 +77,38 @@ for (const start of [realWorld, worldInMemory]) {
       assert.deepEqual([sandbox.name, sandbox.data.idleMinutes], ['renamed', null]);
       await sandbox.destroy();
       await assert.rejects(sandbox.update({ name: 'x' }), failing('sandbox_state_conflict', 409));
+    });
+
+    test('all iterates over pages while sandboxes come and go, and returns none twice', async () => {
+      const labels = { metadata: { batch: 'all' } };
+      const create = async (): Promise<string> =>
+        (await berth.sandboxes.create({ agent: 'agent_one', machineSize: 'small', ...labels })).id;
+      const made = [await create(), await create(), await create(), await create(), await create()];
+      const seen: string[] = [];
+      for await (const sandbox of berth.sandboxes.all({ ...labels, pageSize: 2 })) {
+        seen.push(sandbox.id);
+        // The newest comes before the pages that remain; the cursor is a deleted sandbox.
+        if (seen.length === 2) {
+          made.push(await create());
+          await sandbox.destroy();
+          await (await berth.sandboxes.get(made[1] ?? '')).destroy();
+        }
+      }
+      assert.deepEqual(
+        seen,
+        [4, 3, 2, 0].map((at) => made[at]),
+      );
+      const oldestFirst: string[] = [];
+      for await (const { id } of berth.sandboxes.all({ ...labels, sort: 'createdAt', pageSize: 1 })) {
+        oldestFirst.push(id);
+        if (oldestFirst.length === 3) made.push(await create());
+      }
+      assert.deepEqual(
+        oldestFirst,
+        [0, 2, 4, 5, 6].map((at) => made[at]),
+      );
+      for await (const sandbox of berth.sandboxes.all(labels)) await sandbox.destroy({ wait: false });
+      await assert.rejects(berth.sandboxes.all({ pageSize: 0 }).next(), failing('invalid_request', 400));
     });
   });
 }

@@ -35,10 +35,12 @@ export async function forward(
     }
     if (!isLoopback(host))
       out.note(`berth: warning: whoever reaches ${host} can use these ports of the sandbox, without signing in`);
-    if (sandbox.status !== 'running' && sandbox.status !== 'ready')
+    if (sandbox.status !== 'running' && sandbox.status !== 'ready') {
       out.hint(
-        `berth: the sandbox is ${sandbox.status}: connections need berth sandbox wake ${id}, unless its project has wakeOnUse`,
+        `berth: the sandbox is ${sandbox.status}: connections need berth sandbox wake ${id}, ` +
+          'unless its project has wakeOnUse',
       );
+    }
     return await interrupted(signal);
   } finally {
     for (const { server } of servers) server.close();

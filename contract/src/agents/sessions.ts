@@ -127,6 +127,7 @@ const START_ERRORS = [
   'agent_process_alive',
   'agent_conversation_missing',
   'agent_bridge_not_ready',
+  'variables_unsupported',
   'sandbox_busy',
 ] as const;
 

@@ -123,7 +123,7 @@ export const terminalInSandbox = defineRoute({
   permission: 'sandbox.connect',
   request: { params: sandboxParams, query: terminalQuery },
   response: { status: 101, body: z.undefined() },
-  errors: [...USE_ERRORS, 'too_many_connections'],
+  errors: [...USE_ERRORS, 'too_many_connections', 'variables_unsupported'],
   activity: 'sandbox_connected',
   published: false,
 });

@@ -153,6 +153,7 @@ export const ERRORS = {
     status: 409,
     meaning: 'The sandbox is of a release without `cwd`, `env`, `user` and `stdin` of a command.',
   },
+  variables_unsupported: { status: 409, meaning: 'The sandbox is of a release without variables of its own.' },
   processes_unsupported: { status: 409, meaning: 'The sandbox is of a release without processes.' },
   file_call_unsupported: { status: 409, meaning: 'The sandbox is of a release without this call of files.' },
   process_not_found: { status: 404, meaning: 'The sandbox has no such process, or has removed it to make room.' },

@@ -25,7 +25,9 @@ export interface BridgeStart {
   config: BridgeConfig;
   approvals: 'ask' | 'never';
   runId: string;
+  env: readonly string[];
 }
+export type GivenStart = Pick<BridgeStart, 'program' | 'env'>;
 
 export class AgentSession {
   readonly id: string;
@@ -190,7 +192,7 @@ export class AgentSession {
     return { outcome: 'refused', ...(this.#refusal ?? refusalIn(ended)), session: ended };
   }
 
-  async #begin({ program, sha256, config, approvals, runId }: BridgeStart): Promise<void> {
+  async #begin({ program, sha256, config, approvals, runId, env }: BridgeStart): Promise<void> {
     const owners = this.reader.owners();
     for (const owner of [owners?.bridge, owners?.agent]) {
       if (owner != null && (await isSame(owner)))
@@ -229,7 +231,7 @@ export class AgentSession {
     this.#view = state.view;
     this.#lastUsedMs = performance.now();
     try {
-      this.#bridge = await LiveBridge.spawn(program, config, this.#events());
+      this.#bridge = await LiveBridge.spawn(program, { config, env }, this.#events());
     } finally {
       if (this.#bridge === null) await this.#settleInTime();
     }

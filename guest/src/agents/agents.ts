@@ -13,7 +13,7 @@ import { isOver, turnOf } from '../bridge/files.ts';
 import { makeCgroup } from '../bridge/processes.ts';
 import { AgentRefused, bridgeStopped } from '../bridge/refusal.ts';
 import type { GuestConfig } from '../machine/config.ts';
-import { AgentSession, type BridgeStart } from './agent-session.ts';
+import { AgentSession, type BridgeStart, type GivenStart } from './agent-session.ts';
 import { sessionPaths } from './paths.ts';
 import { BridgePrograms, installedAgents } from './programs.ts';
 import { makeRoom } from './room.ts';
@@ -59,7 +59,7 @@ export class Agents {
   }
 
   /** Throws `agent_bridge_missing` before the start; later refusals are in the result. */
-  start(id: string, body: GuestAgentStart): { result: Promise<AgentStarted> } {
+  start(id: string, body: GuestAgentStart, takeVariables: () => readonly string[]): { result: Promise<AgentStarted> } {
     const known = this.#sessions.get(id);
     const isKnown = known?.view() != null;
     if (!isKnown && body.mode === 'recover') throw missing();
@@ -69,8 +69,9 @@ export class Agents {
     if (!isKnown && this.list().sessions.length >= AGENT_SESSIONS.kept)
       throw new AgentRefused('agent_session_limit', `a sandbox keeps ${AGENT_SESSIONS.kept} agent sessions`);
 
+    const given = { program, env: takeVariables() };
     const session = known ?? this.#add(id);
-    return { result: session.start(() => this.#prepare(session, body, program)) };
+    return { result: session.start(() => this.#prepare(session, body, given)) };
   }
 
   async get(
@@ -205,7 +206,7 @@ export class Agents {
     for (const session of this.#sessions.values()) session.detach();
   }
 
-  async #prepare(session: AgentSession, body: GuestAgentStart, program: string): Promise<BridgeStart> {
+  async #prepare(session: AgentSession, body: GuestAgentStart, given: GivenStart): Promise<BridgeStart> {
     const { agentsFile, agentCgroups, agentIdleMs, appliesIdentity, user, codeFolder } = this.#config;
     const agent = installedAgents(agentsFile).find((one) => one.id === body.agent);
     if (agent === undefined && !body.scripted)
@@ -219,23 +220,22 @@ export class Agents {
         session.holdsRoom = true;
       },
     );
-    const { id } = session;
     const { version, paths } = agent ?? { version: '0', paths: {} };
     return {
-      program,
+      ...given,
       sha256: body.bridge,
       approvals: body.approvals,
       runId: this.#run(),
       config: {
-        sessionId: id,
-        ...sessionPaths(this.#folders, id),
+        sessionId: session.id,
+        ...sessionPaths(this.#folders, session.id),
         agent: body.agent,
         scripted: body.scripted,
         program: { version, paths },
         gatewayUrl: body.gatewayUrl,
         user,
         codeFolder,
-        cgroup: makeCgroup(agentCgroups, id, user),
+        cgroup: makeCgroup(agentCgroups, session.id, user),
         isProtected: appliesIdentity,
         idleMs: agentIdleMs,
       },

@@ -56,7 +56,11 @@ export class LiveBridge {
   #timer: NodeJS.Timeout;
 
   /** Starts a bridge. Its process outlives this daemon. */
-  static async spawn(program: string, config: BridgeConfig, events: BridgeEvents): Promise<LiveBridge> {
+  static async spawn(
+    program: string,
+    { config, env }: { config: BridgeConfig; env: readonly string[] },
+    events: BridgeEvents,
+  ): Promise<LiveBridge> {
     makeFolders(0o700, dirname(config.socket));
     const log = openSync(join(config.folder, 'bridge.log'), 'w', 0o600);
     let child;
@@ -82,7 +86,8 @@ export class LiveBridge {
       writeFileSync(`${config.socket}.json.new`, JSON.stringify(process), { mode: 0o600 });
       renameSync(`${config.socket}.json.new`, `${config.socket}.json`);
       // The bridge starts once its process is on record: no daemon could find it otherwise.
-      child.stdin?.write('go');
+      // Variables may be secret: no argument, which every user can read.
+      child.stdin?.write(`go\n${JSON.stringify(env)}`);
     } finally {
       child.stdin?.end();
     }

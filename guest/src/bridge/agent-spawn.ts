@@ -8,7 +8,7 @@ import { programGroup, SESSION_VARIABLE } from './processes.ts';
 /** As root: joins the cgroup, then drops all privileges. The pid stays the same. */
 const JOIN_AND_DROP =
   'if [ -n "$0" ]; then echo $$ >"$0/cgroup.procs" || exit 126; fi; ' +
-  'uid=$1; gid=$2; shift 2; exec setpriv --reuid "$uid" --regid "$gid" --clear-groups -- "$@"';
+  'uid=$1; gid=$2; shift 2; exec /usr/bin/setpriv --reuid "$uid" --regid "$gid" --clear-groups -- "$@"';
 
 export function spawnAgent(
   { user, codeFolder, cgroup, sessionId }: BridgeConfig,

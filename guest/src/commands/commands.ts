@@ -63,9 +63,9 @@ export class Commands {
   }
 
   /** Starts a command for a connected caller. Rejects as {@link start} does. */
-  attach(command: string, signal: AbortSignal): Promise<AttachedProgram> {
+  attach(command: string, env: readonly string[], signal: AbortSignal): Promise<AttachedProgram> {
     return this.#begin(signal, async () => {
-      const asked = { command, hasInput: true, keepBytes: AHEAD_BYTES, holds: true };
+      const asked = { command, options: { env: [...env] }, hasInput: true, keepBytes: AHEAD_BYTES, holds: true };
       const attached = await AttachedProgram.start(this.#launcher, asked, this.#sessions);
       this.#watch(attached, attached.gone);
       return attached;

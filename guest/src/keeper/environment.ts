@@ -15,3 +15,10 @@ export function environmentOf(user: GuestUser, folder: string, terminal: string)
     PWD: folder,
   };
 }
+
+/** Values by name, of `NAME=VALUE`. */
+export function variablesOf(env: readonly string[] = []): Record<string, string> {
+  return Object.fromEntries(
+    env.map((variable) => [variable.slice(0, variable.indexOf('=')), variable.slice(variable.indexOf('=') + 1)]),
+  );
+}

@@ -9,7 +9,7 @@ import type { CommandErrorCode } from '@berth/protocol/guest-limits.ts';
 import type { GuestConfig, GuestUser } from '../machine/config.ts';
 import { NotStarted, type Keeper } from './keeper.ts';
 import type { Launch } from './launch.ts';
-import { environmentOf } from './environment.ts';
+import { environmentOf, variablesOf } from './environment.ts';
 import { findUser, groupsOf, loginShell } from './users.ts';
 
 /** Longest argument string of Linux (MAX_ARG_STRLEN), including its terminating NUL. */
@@ -168,10 +168,4 @@ function shellCommand(command: string, folder: string, { uid, gid }: GuestUser):
     chownSync(path, uid, gid);
   }
   return { program: '/bin/sh', argv: ['/bin/sh', '-c', hasScript ? '. /dev/fd/3' : command], hasScript };
-}
-
-function variablesOf(env: CommandOptions['env'] = []): Record<string, string> {
-  return Object.fromEntries(
-    env.map((variable) => [variable.slice(0, variable.indexOf('=')), variable.slice(variable.indexOf('=') + 1)]),
-  );
 }

@@ -20,6 +20,7 @@ import type { WakeStep } from '../identity/wake.ts';
 import { FollowedOutput } from '../processes/followed.ts';
 import type { Processes } from '../processes/processes.ts';
 import type { StreamName } from '../keeper/launch.ts';
+import type { StagedVariables } from '../keeper/staged-variables.ts';
 import { readMetrics } from '../machine/metrics.ts';
 import { applySize } from '../machine/size.ts';
 import type { ChangeLock } from '../machine/change-lock.ts';
@@ -44,6 +45,7 @@ interface GuestParts {
   processes: Processes;
   files: Files;
   agents: Agents;
+  variables: StagedVariables;
   /** Reason why this daemon cannot serve a VM, if already known. */
   fault: string | undefined;
 }
@@ -73,6 +75,7 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
     processes,
     files,
     agents,
+    variables,
     fault,
   } = parts;
   const run = async (body: GuestRunRequest, signal: AbortSignal): Promise<{ result: Promise<GuestExecResult> }> => {
@@ -111,6 +114,10 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
     size: async ({ body, signal }) => {
       const reached = await changeLock.run('a size', async () => (changesMachine ? applySize(body, signal) : body));
       return { clockUnixMs: Date.now(), ...reached };
+    },
+    stageVariables: async ({ params, body }) => {
+      variables.stage(params.variablesId, body.env);
+      return {};
     },
     startProcess: ({ params, body }) => processes.start(params.processId, body),
     listProcesses: async () => ({ processes: processes.list() }),
@@ -184,7 +191,8 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
       await files.makeFolder(bounded(path), signal);
       return {};
     },
-    guestStartAgent: async ({ params, body }) => agents.start(params.sessionId, body),
+    guestStartAgent: async ({ params, body }) =>
+      agents.start(params.sessionId, body, () => variables.take(body.variables)),
     putBridge: async ({ params, upload }) => {
       await agents.store(params.sha256, (upload as Upload).content);
       return {};
@@ -207,10 +215,13 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
       return async (caller) => void (await splice(caller as Socket, program, { idleMs: PORT_IDLE_MS }));
     },
     openTerminal: async ({ query, signal }) => {
-      const program =
-        'tty' in query
-          ? await commands.attach(query.command, signal)
-          : await terminals.open({ tty: true, ...query, command: query.command ?? null }, signal);
+      const env = variables.take(query.variables);
+      if ('tty' in query) {
+        const attached = await commands.attach(query.command, env, signal);
+        return (caller) => relayProgram(attached, caller);
+      }
+      const { cols, rows, command = null } = query;
+      const program = await terminals.open({ tty: true, cols, rows, command }, env, signal);
       return (caller) => relayProgram(program, caller);
     },
   };

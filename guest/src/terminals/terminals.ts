@@ -27,7 +27,7 @@ export class Terminals {
   }
 
   /** Resolves once the shell runs. Rejects with {@link Refused} or the signal's reason. */
-  async open({ rows, cols, command }: TerminalCommand, signal: AbortSignal): Promise<Program> {
+  async open({ rows, cols, command }: TerminalCommand, env: readonly string[], signal: AbortSignal): Promise<Program> {
     if (this.#open.size + this.#opening >= this.#maxTerminals) {
       throw new Refused(
         429,
@@ -38,7 +38,8 @@ export class Terminals {
     signal.throwIfAborted();
     this.#opening += 1;
     try {
-      const asked = { command, terminal: { rows, columns: cols }, hasInput: true, keepBytes: AHEAD_BYTES, holds: true };
+      const shown = { command, terminal: { rows, columns: cols }, options: { env: [...env] } };
+      const asked = { ...shown, hasInput: true, keepBytes: AHEAD_BYTES, holds: true };
       const sessions = command === null ? undefined : this.#sessions;
       const terminal = await AttachedProgram.start(this.#launcher, asked, sessions);
       if (signal.aborted) {

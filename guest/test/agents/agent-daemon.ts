@@ -71,11 +71,12 @@ export class AgentDaemon {
   /** Starts a session as the host does; sends the bridge only if it is missing. */
   async start(
     id: string,
-    { mode = 'create', approvals = 'ask', version = 7, scripted = true }: Partial<Start> = {},
+    { mode = 'create', approvals = 'ask', version = 7, scripted = true, variables }: Partial<Start> = {},
   ): Promise<ResponseOf<typeof calls.guestStartAgent>> {
     const program = programs.get(version) ?? (await bundleBridge(version));
     programs.set(version, program);
-    const body = { agent: 'agent_one', mode, approvals, gatewayUrl: null, bridge: program.sha256, scripted };
+    const staged = variables === undefined ? {} : { variables };
+    const body = { agent: 'agent_one', mode, approvals, gatewayUrl: null, bridge: program.sha256, scripted, ...staged };
     try {
       return await this.call('POST', `/agents/${id}/start`, body);
     } catch (error) {
@@ -128,6 +129,8 @@ interface Start {
   approvals: 'ask' | 'never';
   version: number;
   scripted: boolean;
+  /** Id of staged variables. */
+  variables: string;
 }
 
 export class TestSession {

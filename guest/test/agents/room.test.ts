@@ -42,13 +42,16 @@ test('sessions that start at once have at most 8 live bridges, and the others ar
   // Bridges get the flags of the daemon's process, which here are the test runner's.
   t.mock.property(process, 'execArgv', []);
   const body = { agent: 'agent_one', mode: 'create', approvals: 'ask', gatewayUrl: null, scripted: true } as const;
-  const starts = Array.from({ length: 12 }, () => agents.start(newSessionId(), { ...body, bridge: sha256 }).result);
+  const starts = Array.from(
+    { length: 12 },
+    () => agents.start(newSessionId(), { ...body, bridge: sha256 }, () => []).result,
+  );
   const outcomes = (await Promise.all(starts)).map((one) => (one.outcome === 'ready' ? 'ready' : one.code));
   assert.deepEqual(outcomes, [...Array<string>(8).fill('ready'), ...Array<string>(4).fill('agent_session_limit')]);
   assert.equal(agents.list().sessions.filter(({ bridge }) => bridge === 'ready').length, 8);
 
   // The refused ones hold no room.
-  const after = await agents.start(newSessionId(), { ...body, bridge: sha256 }).result;
+  const after = await agents.start(newSessionId(), { ...body, bridge: sha256 }, () => []).result;
   assert.equal(after.outcome, 'ready');
   assert.equal(agents.list().sessions.filter(({ bridge }) => bridge === 'ready').length, 8);
 });

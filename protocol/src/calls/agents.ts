@@ -26,6 +26,7 @@ import {
   guestUnixMs,
 } from '../agents.ts';
 import { defineCall } from './define.ts';
+import { variablesId } from './variables.ts';
 
 const codes = Object.keys(AGENT_ERRORS) as [AgentErrorCode, ...AgentErrorCode[]];
 /** A text of the limit with every unit escaped. */
@@ -50,6 +51,8 @@ const startBody = z.strictObject({
   approvals: z.enum(['ask', 'never']),
   /** True: the model gateway of the host adds the key. False: the agent's own sign-in. */
   gateway: z.boolean(),
+  /** Of an earlier `stageVariables`; guests before version 10 have neither. */
+  variables: variablesId.optional(),
 });
 export type AgentStart = z.infer<typeof startBody>;
 
@@ -83,10 +86,7 @@ const start = {
   since: 4,
 } as const;
 
-/**
- * Starts the bridge of a session, and waits until its agent is ready. Returns a ready session as it
- * is, and joins a start in progress.
- */
+/** Starts a session's bridge and waits for its agent. Joins a start in progress or done. */
 export const guestStartAgent = defineCall({
   ...start,
   name: 'guestStartAgent',

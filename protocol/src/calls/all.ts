@@ -9,9 +9,22 @@ import * as identity from './identity.ts';
 import * as metrics from './metrics.ts';
 import * as modelAccess from './model-access.ts';
 import * as processes from './processes.ts';
+import * as variables from './variables.ts';
 import * as vms from './vms.ts';
 
-const MODULES = { agents, exec, identity, metrics, clones, files, connections, modelAccess, processes, vms } as const;
+const MODULES = {
+  agents,
+  exec,
+  identity,
+  metrics,
+  clones,
+  files,
+  connections,
+  modelAccess,
+  processes,
+  variables,
+  vms,
+} as const;
 
 type CallsIn<M> = { [K in keyof M]: M[K] extends CallSpec ? M[K] : never }[keyof M];
 type Modules = typeof MODULES;

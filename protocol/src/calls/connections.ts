@@ -5,6 +5,7 @@ import { TERMINAL_SIDE, TERMINAL_SIGNALS } from '@berth/contract/route/limits.ts
 import { z } from 'zod';
 import { EXEC_COMMAND_LENGTH, PORT_TEXT } from '../guest-limits.ts';
 import { deadlineOf, defineCall } from './define.ts';
+import { variablesId } from './variables.ts';
 
 /**
  * Headers of a request to the host daemon for a stream: the org whose share of streams it takes,
@@ -88,20 +89,28 @@ export type TerminalSize = z.infer<typeof terminalSize>;
  * Program at the other end of a terminal stream; null: the login shell. Without a terminal,
  * `command` is required.
  */
-export type TerminalAsked = ({ tty: true; command: string | null } & TerminalSize) | { tty: false; command: string };
+export type TerminalAsked = (
+  | ({ tty: true; command: string | null } & TerminalSize)
+  | { tty: false; command: string }
+) & {
+  variables?: string;
+};
 
 const command = z.string().min(1).max(EXEC_COMMAND_LENGTH);
 const side = z.coerce.number<string>().int().min(TERMINAL_SIDE.min).max(TERMINAL_SIDE.max);
+/** Of an earlier `stageVariables`; guests before version 10 have neither. */
+const variables = variablesId.optional();
 const terminalQuery = z.union([
-  z.strictObject({ cols: side, rows: side, command: command.optional() }),
-  z.strictObject({ tty: z.literal('false'), command }),
+  z.strictObject({ cols: side, rows: side, command: command.optional(), variables }),
+  z.strictObject({ tty: z.literal('false'), command, variables }),
 ]);
 export type TerminalQuery = z.infer<typeof terminalQuery>;
 
 export function terminalQueryOf(asked: TerminalAsked): TerminalQuery {
-  if (!asked.tty) return { tty: 'false', command: asked.command };
+  const variables = asked.variables === undefined ? {} : { variables: asked.variables };
+  if (!asked.tty) return { tty: 'false', command: asked.command, ...variables };
   const { cols, rows, command } = asked;
-  return { cols, rows, ...(command === null ? {} : { command }) };
+  return { cols, rows, ...(command === null ? {} : { command }), ...variables };
 }
 
 /**

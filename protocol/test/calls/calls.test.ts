@@ -60,6 +60,7 @@ test('the wire format of the guest daemon is the one that a sleeping guest speak
     'PUT /agents/bridges/{sha256}',
     'PUT /file',
     'PUT /processes/{processId}',
+    'PUT /variables/{variablesId}',
   ]);
 });
 
@@ -114,6 +115,7 @@ test('the wire format of the host daemon is the one that a running API speaks', 
     'PUT /vms/{vmId}/file',
     'PUT /vms/{vmId}/model-access',
     'PUT /vms/{vmId}/processes/{processId}',
+    'PUT /vms/{vmId}/variables/{variablesId}',
   ]);
 });
 

@@ -285,6 +285,10 @@ export const ERRORS = {
     "status": 409,
     "meaning": "The sandbox is of a release without `cwd`, `env`, `user` and `stdin` of a command."
   },
+  "variables_unsupported": {
+    "status": 409,
+    "meaning": "The sandbox is of a release without variables of its own."
+  },
   "processes_unsupported": {
     "status": 409,
     "meaning": "The sandbox is of a release without processes."

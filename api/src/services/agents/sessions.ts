@@ -19,6 +19,7 @@ import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import { readableOrgs, type NamedInQuery } from '../access/discovery.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { ensureAwake, type SandboxInUse } from '../sandboxes/use.ts';
+import { stageVariables } from '../sandboxes/variables.ts';
 import { explainAgentFailure, isAgentRefusal, refusalOf } from './failure.ts';
 import { giveModelAccess, withdrawModelAccess } from './model-access.ts';
 import { settleUncertain } from './settle.ts';
@@ -88,7 +89,11 @@ async function start(
     if (gateway) await withdrawModelAccess(context, sandbox);
   };
   if (mode === 'recover') await store.noteRecover(context.db, id);
-  const gateway: boolean = await giveModelAccess(context, sandbox).catch(async (error: unknown) => {
+  const prepare = async () => {
+    const staged = await stageVariables(context, sandbox);
+    return { gateway: await giveModelAccess(context, sandbox), ...staged };
+  };
+  const { gateway, ...staged } = await prepare().catch(async (error: unknown) => {
     if (mode === 'create') await store.deleteAgentSession(context.db, id);
     throw await explainAgentFailure(context, session, error);
   });
@@ -97,7 +102,7 @@ async function start(
   const approvals = project?.agent_approvals ?? 'ask';
   // Before the start: a change of the project meanwhile reaches the session when it is ready.
   if (approvals === 'never') await markUnattended(context.db, id);
-  const body = { agent, mode: isNew ? 'create' : mode, approvals, gateway } as const;
+  const body = { agent, mode: isNew ? 'create' : mode, approvals, gateway, ...staged } as const;
   const params = { sessionId: id };
   const order = { vmId: sandbox.id, epoch: sandbox.epoch, params, body };
   let started;

@@ -17,6 +17,7 @@ import type { ServiceContext } from '../context/context.ts';
 import { explainHostFailure } from '../hosts/failure.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
 import { ensureAwake, type SandboxInUse } from '../sandboxes/use.ts';
+import { stageVariables } from '../sandboxes/variables.ts';
 
 /**
  * Closes a connection that could not be checked for this long because the database is unavailable.
@@ -35,12 +36,15 @@ export interface Connecting {
   signal: AbortSignal;
 }
 
+/** Gives the VM the sandbox's variables for a program; see {@link stageVariables}. */
+type Staging = () => Promise<{ variables?: string }>;
+
 /** Target of a connection, and its representation in the activity feed. */
 interface ConnectionTarget {
   /** Name for use in a sentence. */
   name: string;
   details: Readonly<Record<string, unknown>>;
-  open(host: HostClient, vm: OwnedVm, signal: AbortSignal): Promise<Duplex>;
+  open(host: HostClient, vm: OwnedVm, signal: AbortSignal, staged: Staging): Promise<Duplex>;
 }
 
 export function toPort(port: number): ConnectionTarget {
@@ -57,7 +61,7 @@ export function toTerminal(asked: TerminalAsked): ConnectionTarget {
     name: asked.command === null ? 'a terminal' : 'a command',
     // The command itself is the tenant's data and is never recorded.
     details: asked.command === null ? { terminal: true } : { command: true, terminal: asked.tty },
-    open: (host, vm, signal) => host.openTerminal(vm, asked, { signal }),
+    open: async (host, vm, signal, staged) => host.openTerminal(vm, { ...asked, ...(await staged()) }, { signal }),
   };
 }
 
@@ -106,7 +110,8 @@ async function openStream(
 ): Promise<Duplex> {
   const vm = { vmId: sandbox.id, orgId: sandbox.org_id };
   try {
-    return await target.open(context.hosts.at(sandbox.host_url), vm, signal);
+    const staged = (): ReturnType<Staging> => stageVariables(context, sandbox, signal);
+    return await target.open(context.hosts.at(sandbox.host_url), vm, signal, staged);
   } catch (error) {
     throw openRefusal(error, target.name) ?? (await explainHostFailure(context, sandbox.id, 'connect', error));
   }

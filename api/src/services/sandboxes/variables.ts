@@ -1,6 +1,9 @@
 // Environment variables of a sandbox: stored sealed, never returned, and sent to its VM with each
 // start of a program.
+import { randomBytes } from 'node:crypto';
 import { COMMAND_OPTION_LIMITS, SANDBOX_VARIABLES } from '@berth/contract/route/command-options.ts';
+import { stageVariables as stage } from '@berth/protocol/calls/variables.ts';
+import { HostError } from '../../hosts/error.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { CodedError, invalidField } from '../../rules/coded-error.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
@@ -9,6 +12,7 @@ import { lockSandbox } from '../../store/sandboxes/sandboxes.ts';
 import * as store from '../../store/sandboxes/variables.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { openText, sealText } from '../context/sealed.ts';
+import type { SandboxInUse } from './use.ts';
 
 type Changes = Readonly<Record<string, string | null>>;
 
@@ -130,4 +134,31 @@ export async function environmentFor(
     );
   }
   return [...all].map(([name, value]) => `${name}=${value}`);
+}
+
+/**
+ * Gives the guest the sandbox's variables for a start that follows, and returns their id for it; {}
+ * if there are none. Throws `variables_unsupported`.
+ */
+export async function stageVariables(
+  context: Pick<ServiceContext, 'db' | 'secretKey' | 'hosts'>,
+  sandbox: SandboxInUse,
+  signal?: AbortSignal,
+): Promise<{ variables?: string }> {
+  const env = await environmentFor(context, sandbox);
+  if (env === undefined) return {};
+  const variables = randomBytes(16).toString('hex');
+  const request = { vmId: sandbox.id, params: { variablesId: variables }, body: { env } };
+  try {
+    await context.hosts.at(sandbox.host_url).call(stage, request, { signal });
+  } catch (error) {
+    if (!(error instanceof HostError && error.code === 'variables_unsupported')) throw error;
+    throw new CodedError(
+      'variables_unsupported',
+      'this sandbox is of a release without variables for terminals and agents; unset its variables, or create ' +
+        'another sandbox',
+      { cause: error },
+    );
+  }
+  return { variables };
 }

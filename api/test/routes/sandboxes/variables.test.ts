@@ -9,6 +9,8 @@ import { openText, sealText, UnsealError } from '../../../src/services/context/s
 import { environmentFor } from '../../../src/services/sandboxes/variables.ts';
 import { resealAll } from '../../../src/services/secrets/reseal.ts';
 import { variableId } from '../../../src/store/sandboxes/variables.ts';
+import { ExecRefusal } from '../../world/guests/exec-refusal.ts';
+import { requestWebSocket } from '../../world/websocket-client.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { settled } from '../../world/settled.ts';
 
@@ -87,6 +89,64 @@ test('processes get the variables of their sandbox, also if a key repeats the st
   assert.deepEqual(asked.env?.toSorted(), [`DATABASE_URL=${URL}`, 'PORT=80']);
   await call('PUT', id, { DATABASE_URL: 'changed' });
   assert.equal((await start()).body.process.id, body.process.id);
+});
+
+/** The variables that a guest gets for a terminal or agent, by their id in its start. */
+function staging(): Map<string, string[]> {
+  const staged = new Map<string, string[]>();
+  api.front.variables = (given, env) => void staged.set(given, env);
+  return staged;
+}
+
+test('terminals and commands of connections get the variables of their sandbox', async () => {
+  const [id, staged] = [await ready(), staging()];
+  let target = '';
+  api.front.stream = (_, asked) => {
+    target = asked;
+    return (caller) => void caller.pipe(caller);
+  };
+  const open = async (query: string): Promise<void> => {
+    const path = `${api.url}/v1/sandboxes/${id}/terminal${query}`;
+    const answer = await requestWebSocket(path, { authorization: `Bearer ${api.token}` });
+    assert.ok('socket' in answer, JSON.stringify(answer));
+    answer.socket.terminate();
+  };
+  await open('');
+  assert.deepEqual([target, staged.size], ['terminal?cols=80&rows=24', 0]);
+  await call('PUT', id, { DATABASE_URL: URL });
+  for (const query of ['', '?command=env', '?command=env&tty=false']) {
+    await open(query);
+    const given = new URLSearchParams(target.slice(target.indexOf('?'))).get('variables') ?? '';
+    assert.deepEqual(staged.get(given), [`DATABASE_URL=${URL}`]);
+  }
+});
+
+test('agents get the variables of their sandbox at each start', async () => {
+  const [id, staged] = [await ready(), staging()];
+  await call('PUT', id, { DATABASE_URL: URL });
+  const path = `/v1/sandboxes/${id}/agent-sessions`;
+  const created = await api.call('POST', path);
+  assert.equal(created.status, 201, JSON.stringify(created.body));
+  const start = api.agents.calls.findLast(({ verb, vmId }) => verb === 'start' && vmId === id);
+  assert.deepEqual(staged.get(String(start?.body['variables'])), [`DATABASE_URL=${URL}`]);
+});
+
+test('a sandbox of an earlier release starts no terminal or agent without its variables', async () => {
+  const id = await ready();
+  await call('PUT', id, { DATABASE_URL: URL });
+  api.front.variables = () => {
+    throw new ExecRefusal('variables_unsupported', 'none');
+  };
+  const path = `/v1/sandboxes/${id}/agent-sessions`;
+  assertRefused(await api.call('POST', path), [409, 'variables_unsupported'], /unset its variables/);
+  const answer = await requestWebSocket(`${api.url}/v1/sandboxes/${id}/terminal`, {
+    authorization: `Bearer ${api.token}`,
+  });
+  assert.ok('text' in answer);
+  assert.deepEqual([answer.status, JSON.parse(answer.text).error.code], [409, 'variables_unsupported']);
+  assert.deepEqual((await api.call('GET', `/v1/agent-sessions?sandboxId=${id}`)).body.sessions, []);
+  await call('PUT', id, {});
+  assert.equal((await api.call('POST', path)).status, 201);
 });
 
 test('values are sealed for their org, sandbox and name', async () => {

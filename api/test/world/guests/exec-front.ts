@@ -67,6 +67,8 @@ export interface ExecFront {
   agents: AgentScript;
   /** Processes of the guests. */
   readonly processes: ProcessGuests;
+  /** Takes variables of a start, or throws an {@link ExecRefusal}. */
+  variables: (id: string, env: string[]) => void;
   /** Metrics of a VM, possibly async, or a thrown {@link ExecRefusal}. */
   metrics: (vmId: string) => unknown;
   /** History of a VM, or a thrown {@link ExecRefusal}. By default one point. */
@@ -97,6 +99,7 @@ export async function startExecFront(socketPath: string, behind: string): Promis
     },
     agents: () => Promise.reject(new ExecRefusal('vm_not_running', 'no script')),
     processes: new ProcessGuests(),
+    variables: () => undefined,
     metrics: () => {
       throw new ExecRefusal('vm_not_running', 'no script');
     },
@@ -146,6 +149,14 @@ export async function startExecFront(socketPath: string, behind: string): Promis
       const [, vmId = '', processId = '', verb = '', query = ''] = ofProcesses;
       const call = { vmId, method: request.method ?? 'GET', processId, verb, query: new URLSearchParams(query) };
       void runWithBody(request, response, (body, gone) => front.processes.answer({ ...call, body }, gone));
+      return;
+    }
+    const variables = /^\/vms\/[^/]+\/variables\/([^/?]+)$/.exec(request.url ?? '');
+    if (variables !== null) {
+      void runWithBody(request, response, async ({ env }) => {
+        front.variables(variables[1] ?? '', env as string[]);
+        return {};
+      });
       return;
     }
     const { listVms } = front;

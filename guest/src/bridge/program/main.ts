@@ -7,6 +7,7 @@ import { chmodSync, fstatSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { messageOf } from '@berth/os/errors.ts';
 import { bootId, readProcess, type ProcessIdentity } from '@berth/os/process-identity.ts';
+import { variablesOf } from '../../keeper/environment.ts';
 import { OomProtection } from '../../machine/oom-protection.ts';
 import { spawnAgent } from '../agent-spawn.ts';
 import type { BridgeConfig } from '../config.ts';
@@ -27,8 +28,11 @@ const REASONS = {
   agent_conversation_missing: 'conversation_missing',
 } as const;
 
-// Its daemon writes once this process is on record. Older daemons give no pipe.
-if (!fstatSync(0).isCharacterDevice() && readFileSync(0).length === 0) process.exit(0);
+// Its daemon writes once this process is on record, followed by the variables of the agent. Older
+// daemons give no pipe, or no variables.
+const given = fstatSync(0).isCharacterDevice() ? 'go' : readFileSync(0, 'utf8');
+if (given.length === 0) process.exit(0);
+const variables = variablesOf(JSON.parse(given.slice('go\n'.length) || '[]') as string[]);
 
 const config = JSON.parse(process.argv[2] ?? '') as BridgeConfig;
 process.umask(0o077);
@@ -91,7 +95,7 @@ async function startAgent(): Promise<void> {
       gatewayUrl: config.gatewayUrl,
       folder: config.codeFolder,
       program: config.program,
-      spawn: (program, args, env) => spawnAgent(config, protection, [program, args, env]),
+      spawn: (program, args, env) => spawnAgent(config, protection, [program, args, { ...variables, ...env }]),
       events,
       signal: abort.signal,
     });
