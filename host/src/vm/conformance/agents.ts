@@ -19,6 +19,7 @@ import {
   voidAgentTurn,
   type AgentStarted,
 } from '@berth/protocol/calls/agents.ts';
+import { stageVariables } from '@berth/protocol/calls/variables.ts';
 import { AgentBridge } from '../../guest/agent-bridge.ts';
 import { startAgent } from '../lifecycle/agents.ts';
 import { outputOf, type ConformanceOptions, type Subject, type SubjectVm } from './subject.ts';
@@ -40,9 +41,9 @@ class AgentSubject {
     this.#vm = vm;
   }
 
-  async start(mode: 'create' | 'recover' = 'create'): Promise<AgentStarted> {
+  async start(mode: 'create' | 'recover' = 'create', staged: { variables?: string } = {}): Promise<AgentStarted> {
     const { client } = this.#vm;
-    const order = { ...this.params, agent: 'agent_one', mode, approvals: 'ask', gateway: false } as const;
+    const order = { ...this.params, agent: 'agent_one', mode, approvals: 'ask', gateway: false, ...staged } as const;
     const stream = await startAgent(
       bridge,
       { guest: client, models: null },
@@ -129,6 +130,18 @@ export function agentsConform(current: () => Subject, { spec }: ConformanceOptio
       const last = await session.send('history');
       await session.reaches(last.turnId, 'completed');
       assert.equal((await session.replies()).at(-1)?.[1], '5');
+      await current().destroy(vm);
+    });
+
+    it('get the variables of their start, also in a guest that lacks the bridge program', async () => {
+      const vm = await current().create(spec);
+      const session = new AgentSubject(vm);
+      const variables = randomBytes(16).toString('hex');
+      await vm.client.call(stageVariables, { params: { variablesId: variables }, body: { env: ['TEXT=two\nlines'] } });
+      assert.equal((await session.start('create', { variables })).outcome, 'ready');
+      const { turnId } = await session.send('run echo "$TEXT"');
+      await session.reaches(turnId, 'completed');
+      assert.deepEqual(await session.replies(), [[1, 'two\nlines\n']]);
       await current().destroy(vm);
     });
 
