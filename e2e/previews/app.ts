@@ -80,7 +80,7 @@ async function answer(request, response) {
     response.writeHead(isLast ? 204 : 409).end();
     return;
   }
-  response.end('the app at ' + request.headers.host);
+  response.end('the app at ' + request.headers['x-berth-forwarded-host']);
 }
 
 for (const port of [${APP_PORT}, ${OTHER_PORT}]) {

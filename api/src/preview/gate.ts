@@ -52,7 +52,7 @@ export class PreviewGate implements EntryPoint {
       address: new CallerAddress(trustedProxies),
       cookies: { name: previewCookieName(previewUrl), proven: previewCookies === 'proven' },
       visitors: new Visitors(visitors),
-      origin: previewUrl.startsWith('https:') ? { proto: 'https', port: '443' } : { proto: 'http', port: '80' },
+      proto: previewUrl.startsWith('https:') ? 'https' : 'http',
       isTrustworthy: isTrustworthy(previewUrl),
       failures,
     };

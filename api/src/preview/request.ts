@@ -6,6 +6,7 @@ import { newRequestId } from '../http/answers/request-id.ts';
 import { outcomeOf } from '../http/answers/request-log.ts';
 import { askingForCookie, takeToken } from '../rules/previews/credentials.ts';
 import type { PreviewPlace } from '../rules/previews/host.ts';
+import { localOrigin, localUrl } from '../rules/previews/local-origin.ts';
 import { judgeSender } from '../rules/previews/sender.ts';
 import type { PreviewAccess } from '../services/previews/access.ts';
 import { admit, readmit, type Admission, type Admitted, type Visit } from './admission.ts';
@@ -64,7 +65,7 @@ export class PreviewRequest {
   /** Resolves with undefined when the request was refused, redirected or closed. */
   async admit(): Promise<Admitted | undefined> {
     const { request, place } = this;
-    const { cookies, address, origin } = this.#runtime;
+    const { cookies, address, proto } = this.#runtime;
     const given = request.headers;
     const from = address.of(request);
     const method = request.method ?? 'GET';
@@ -74,16 +75,18 @@ export class PreviewRequest {
     const program = programCredential(given, hasToken || given.cookie?.includes(`${cookies.name}=`) === true);
     this.#isByProgram = program !== null;
     const { headers, cookie, hasBody } = requestHeaders(given, method, this.#cookies, {
+      host: new URL(localOrigin(place.port)).host,
       'x-forwarded-for': from,
-      'x-forwarded-proto': origin.proto,
-      'x-forwarded-host': given.host ?? '',
-      'x-forwarded-port': /:(\d+)$/.exec(given.host ?? '')?.[1] ?? origin.port,
+      'x-berth-forwarded-host': given.host ?? '',
+      'x-berth-forwarded-proto': proto,
     });
+    const ownOrigin = new URL(`${proto}://${given.host ?? ''}`).origin;
+    for (const name of ['origin', 'referer'] as const)
+      if (headers[name] !== undefined) headers[name] = localUrl(headers[name], ownOrigin, place.port);
     this.headers = headers;
     this.target = target;
     this.hasBody = hasBody;
     const visit: Visit = { ...place, token, cookie, target, address: from, isFramed: false };
-    const ownOrigin = new URL(`${origin.proto}://${given.host ?? ''}`).origin;
     this.#origin = ownOrigin;
     if (program !== null) {
       Object.assign(visit, { token: program.token, tokenInHeader: true, apiKey: program.apiKey });

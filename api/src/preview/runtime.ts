@@ -20,8 +20,8 @@ export interface PreviewRuntime {
   address: CallerAddress;
   cookies: CookieRules;
   visitors: Visitors;
-  /** Public scheme of previews, and the port reported to apps where `Host` names none. */
-  origin: { proto: 'http' | 'https'; port: string };
+  /** Public scheme of previews. */
+  proto: 'http' | 'https';
   /** Browsers trust the previews' scheme and name (isolation.ts). */
   isTrustworthy: boolean;
   failures: KeyGuard;

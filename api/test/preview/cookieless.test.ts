@@ -143,7 +143,7 @@ test('resources of a page without cookies are 401, and the app never sees the to
   assert.deepEqual([status, JSON.parse(text).error.code], [401, 'preview_link_required']);
   // With the token in their own URL they open.
   assert.equal((await world.ask(`/app.js?token=${world.token}`, { headers: own })).text, 'app');
-  assert.deepEqual(asked, [`GET /app.js http://${world.host}/`]);
+  assert.deepEqual(asked, ['GET /app.js http://localhost:3000/']);
 });
 
 test('redirects of the app to its own port on loopback lead to the preview', async () => {

@@ -143,7 +143,7 @@ export class PreviewWorld {
   ): Promise<WebSocket> {
     const cookie = headers['cookie'] ?? (await this.cookie());
     return new WebSocket(`ws://127.0.0.1:${this.port}${path}`, protocols, {
-      headers: { ...headers, cookie, host: this.host },
+      headers: { host: this.host, ...headers, cookie },
       perMessageDeflate: false,
     });
   }
