@@ -86,7 +86,7 @@ export class SandboxPreviews {
     const { host, searchParams } = new URL(urlOf(link));
     const { url, credential } = this.#calls.endpoint;
     const own = typeof credential === 'string' ? credential : await credential();
-    const token = link.audience === 'public' ? (searchParams.get('token') ?? '') : own;
+    const token = link.audience === 'public' ? String(searchParams.get('token')) : own;
     return { url: `${url}/`, headers: { [PREVIEW_HEADERS.host]: host, [PREVIEW_HEADERS.token]: token } };
   }
 
@@ -106,6 +106,6 @@ export class SandboxPreviews {
 /** Throws for a link that does not open, or whose URL the caller may not see. */
 function urlOf({ url, inactiveReason }: Preview): string {
   if (url !== null) return url;
-  const why = inactiveReason === null ? 'it is revoked, or the caller may not share previews' : inactiveReason;
+  const why = inactiveReason ?? 'revoked, or not shared with the caller';
   throw new BerthError(`the preview link has no URL: ${why}. Create another`, { code: 'preview_link_inactive' });
 }

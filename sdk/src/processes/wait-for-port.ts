@@ -48,14 +48,15 @@ export async function waitForPort(
   let last: BerthError | undefined;
   try {
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(LONGEST_PAUSE_MS, pause * SLOWER_BY)) {
-      last = (await attempt(connect, deadline)) ?? undefined;
-      if (last === undefined) return;
-      await delay(Math.max(pause, (last.retryAfter ?? 0) * 1_000), deadline.signal);
+      const failure = await attempt(connect, deadline.signal);
+      if (failure === undefined) return;
+      last = failure;
+      await delay(Math.max(pause, (failure.retryAfter ?? 0) * 1_000), deadline.signal);
     }
   } catch (error) {
     const isTimeout = error instanceof BerthError && error === deadline.signal.reason && error.code === 'timeout';
     if (!isTimeout || last === undefined) throw error;
-    throw errorWith(error, { cause: last }, `${error.message}; the last attempt failed: ${last.message}`);
+    throw errorWith(error, { cause: last }, `${error.message}: ${last.message}`);
   } finally {
     deadline.end();
     watching.abort();
@@ -63,11 +64,10 @@ export async function waitForPort(
 }
 
 /** Returns a failure that passes; throws others. */
-async function attempt(connect: Connect, deadline: Deadline): Promise<BerthError | null> {
-  const { signal } = deadline;
+async function attempt(connect: Connect, signal: AbortSignal): Promise<BerthError | undefined> {
   try {
     (await connect({ signal })).close();
-    return null;
+    return undefined;
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof BerthError && (error.retryable || PASSING.has(error.code))) return error;

@@ -43,12 +43,9 @@ export class Source<T> {
     this.#connection.hold(this);
     if (room > -UNREAD_BYTES) return;
     this.#connection.fail(
-      new BerthError(
-        `cannot keep more than ${UNREAD_BYTES} unread bytes of ${this.#connection.what}: ` +
-          'this WebSocket has no back-pressure. ' +
-          'Read faster, or pass WebSocket of the package ws to new Berth()',
-        { code: 'reader_too_slow' },
-      ),
+      new BerthError(`cannot keep more than ${UNREAD_BYTES} unread bytes of ${this.#connection.what}. Read faster`, {
+        code: 'reader_too_slow',
+      }),
     );
   }
 
