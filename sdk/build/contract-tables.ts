@@ -34,6 +34,7 @@ const COPIED = {
   'limits.ts': 'route/limits.ts',
   'command-limits.ts': 'route/command-options.ts',
   'ssh-key-line.ts': 'sandboxes/ssh-key-line.ts',
+  'byte-range.ts': 'files/byte-range.ts',
 };
 
 /** Module texts by file name. */

@@ -23,9 +23,27 @@ export type FileData = string | Uint8Array | ArrayBuffer;
  */
 export type WriteOptions = CallOptions & { ifUnchanged?: string; mode?: string };
 
+export interface DownloadOptions extends Pick<CallOptions, 'signal'> {
+  /** Offset of the first byte, by default 0. */
+  from?: number;
+  /** Number of bytes; fewer at the end of the file. By default all that follow. */
+  length?: number;
+  /** Number of bytes at the end of the file, instead of `from` and `length`. */
+  last?: number;
+  /** `etag` of an earlier download: if the file has changed since, its whole content is sent. */
+  ifRange?: string;
+}
+
 /** The content of a file, to be read or cancelled. */
 export interface FileDownload {
+  /** Bytes of the whole file. */
   size: number;
+  /** Offset of the first byte of the stream: 0 if the service sends more than the range. */
+  from: number;
+  /** Bytes of the stream. */
+  length: number;
+  /** Version of the file; absent for generated files, and from a VM of an earlier version. */
+  etag?: string;
   stream: ReadableStream<Uint8Array>;
 }
 
@@ -92,23 +110,23 @@ export class SandboxFiles {
   }
 
   /**
-   * Reads a file of any size as a stream, which fails if the content breaks off. Without a timeout.
+   * Reads a file of any size, or a range of it, as a stream, which fails with a retryable
+   * `connection_failed` if the content breaks off; resume with `from` and `ifRange`. Fails with
+   * `range_not_satisfiable` if the range begins behind the end. Without a timeout.
    */
-  async download(path: string, { signal }: Pick<CallOptions, 'signal'> = {}): Promise<FileDownload> {
-    const response = await this.#calls.transfer(this.#sandboxId, { path }, { method: 'GET', signal });
-    const size = Number(response.headers.get('content-length'));
-    let left = size;
-    const counted = new TransformStream<Uint8Array, Uint8Array>({
-      transform: (chunk, controller) => {
-        left -= chunk.length;
-        controller.enqueue(chunk);
-      },
-      flush: () => {
-        if (left !== 0)
-          throw new BerthError(`${path}: the content broke off`, { code: 'connection_failed', retryable: true });
-      },
-    });
-    return { size, stream: (response.body ?? new Blob([]).stream()).pipeThrough(counted) };
+  async download(path: string, { signal, ...options }: DownloadOptions = {}): Promise<FileDownload> {
+    const init = { method: 'GET', headers: rangeHeaders(options), signal };
+    const response = await this.#calls.transfer(this.#sandboxId, { path }, init);
+    const length = Number(response.headers.get('content-length'));
+    const [, from = '0', size] = /^bytes (\d+)-\d+\/(\d+)$/.exec(response.headers.get('content-range') ?? '') ?? [];
+    const etag = response.headers.get('etag');
+    return {
+      size: size === undefined ? length : Number(size),
+      from: Number(from),
+      length,
+      ...(etag === null ? {} : { etag }),
+      stream: exactly(path, length, response.body ?? new Blob([]).stream(), signal),
+    };
   }
 
   /** Deletes a file, a link itself or an empty folder; `recursive`: a folder and its content. */
@@ -185,6 +203,45 @@ export class SandboxFiles {
     const { raw, with: set } = this.#calls;
     return await raw.readFile({ path: { sandboxId: this.#sandboxId }, query: { path }, ...set(options) });
   }
+}
+
+function rangeHeaders({ from = 0, length, last, ifRange }: DownloadOptions): Record<string, string> {
+  const numbers = { from, length, last };
+  for (const [name, value] of Object.entries(numbers)) {
+    if (value !== undefined && (!Number.isSafeInteger(value) || value < (name === 'from' ? 0 : 1)))
+      throw new BerthError(`${name} must be a whole number of bytes: ${value}`, { code: 'configuration' });
+  }
+  const whole = from === 0 && length === undefined && last === undefined;
+  if (whole) return {};
+  const range = last === undefined ? `${from}-${length === undefined ? '' : from + length - 1}` : `-${last}`;
+  return { range: `bytes=${range}`, ...(ifRange === undefined ? {} : { 'if-range': ifRange }) };
+}
+
+/** The stream, which fails unless it has so many bytes. */
+function exactly(
+  path: string,
+  length: number,
+  content: ReadableStream<Uint8Array>,
+  signal: AbortSignal | undefined,
+): ReadableStream<Uint8Array> {
+  const reader = content.getReader();
+  let left = length;
+  const broken = (cause?: unknown): unknown =>
+    signal?.aborted === true
+      ? signal.reason
+      : new BerthError(`${path}: the content broke off`, { code: 'connection_failed', retryable: true, cause });
+  return new ReadableStream<Uint8Array>({
+    pull: async (controller) => {
+      const { done, value } = await reader.read().catch((error: unknown) => {
+        throw broken(error);
+      });
+      if (done && left !== 0) throw broken();
+      if (done) return controller.close();
+      left -= value.length;
+      controller.enqueue(value);
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
 }
 
 /** Without absent options. */

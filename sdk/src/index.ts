@@ -35,6 +35,7 @@ export {
   type ChangedMode,
   type ChangedPath,
   type FileContent,
+  type DownloadOptions,
   type FileData,
   type FileDownload,
   type FileEntry,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Sandbox } from '../src/index.ts';
-import { Berth, BerthError, CommandFailed, type ListOptions } from '../src/index.ts';
+import { Berth, BerthError, CommandFailed, type DownloadOptions, type ListOptions } from '../src/index.ts';
 import { realWorld, worldInMemory, type World } from './worlds.ts';
 
 const failing = (code: string, status?: number) => (error: unknown) => {
@@ -179,6 +179,33 @@ for (const start of [realWorld, worldInMemory]) {
       await assert.rejects(files.chmod('src/a', '4755'), failing('invalid_request', 400));
       await assert.rejects(files.write('src/a', '', { mode: 'rwx' }), failing('invalid_request', 400));
       await assert.rejects(files.exists('x'.repeat(4_097)), failing('invalid_request', 400));
+    });
+
+    test('a file is downloaded whole and by ranges, and a change between two ranges is noticed', async () => {
+      await using sandbox = await make();
+      const { files } = sandbox;
+      const read = async (options?: DownloadOptions): Promise<[string, number, number, number]> => {
+        const { stream, size, from, length } = await files.download('f', options);
+        return [await new Response(stream).text(), from, length, size];
+      };
+      await files.write('f', '0123456789');
+      const { etag, stream } = await files.download('f');
+      await stream.cancel();
+      assert.match(etag ?? '', /^"[^"]+"$/);
+      assert.deepEqual(await read(), ['0123456789', 0, 10, 10]);
+      assert.deepEqual(await read({ from: 4 }), ['456789', 4, 6, 10]);
+      assert.deepEqual(await read({ from: 4, length: 3 }), ['456', 4, 3, 10]);
+      assert.deepEqual(await read({ from: 8, length: 30 }), ['89', 8, 2, 10]);
+      assert.deepEqual(await read({ last: 3 }), ['789', 7, 3, 10]);
+      assert.deepEqual(await read({ last: 30 }), ['0123456789', 0, 10, 10]);
+      assert.deepEqual(await read({ from: 4, ifRange: etag ?? '' }), ['456789', 4, 6, 10]);
+      await files.write('f', 'other text');
+      assert.deepEqual(await read({ from: 4, ifRange: etag ?? '' }), ['other text', 0, 10, 10]);
+      await assert.rejects(read({ from: 10 }), failing('range_not_satisfiable', 416));
+      await files.write('f', '');
+      assert.deepEqual(await read({ from: 4 }), ['', 0, 0, 0]);
+      for (const options of [{ from: -1 }, { from: 0.5 }, { length: 0 }, { last: 0 }, { from: Number.NaN }])
+        await assert.rejects(read(options), failing('configuration'), JSON.stringify(options));
     });
 
     test('a sandbox sleeps, refuses commands meanwhile, and is woken', async () => {

@@ -6,7 +6,7 @@ import { TestServer } from '../src/testing/index.ts';
 import type { StatOfFile } from '@berth/protocol/calls/files.ts';
 import type { FileErrorCode } from '@berth/protocol/files.ts';
 import { startApi, type TestApi } from '../../api/test/world/api.ts';
-import { type FileCall } from '../../api/test/world/guests/exec-front.ts';
+import { partsOf, type FileCall } from '../../api/test/world/guests/exec-front.ts';
 import { ExecRefusal } from '../../api/test/world/guests/exec-refusal.ts';
 import { idleMetrics } from '../../api/test/world/host-stand-in.ts';
 import { runCommand } from './guest.ts';
@@ -51,8 +51,14 @@ export async function realWorld(): Promise<RealWorld> {
   };
   api.front.metrics = () => idleMetrics();
   playGuests(api.agents);
-  api.front.stream = new StreamGuest().answer;
   const files = new Map<string, TestFiles>();
+  const others = new StreamGuest().answer;
+  api.front.stream = (vmId, target) => {
+    if (!target.startsWith('file/part?')) return others(vmId, target);
+    const path = new URL(target, 'http://guest').searchParams.get('path') ?? '';
+    const own = files.get(vmId) ?? new TestFiles();
+    return refusing(() => partsOf(own.bytes(path), own.etag(path).slice(1, -1)));
+  };
   api.front.files = (call) => {
     const own = files.get(call.vmId) ?? new TestFiles();
     files.set(call.vmId, own);
@@ -98,7 +104,7 @@ function secondsOf(time: string | null | undefined): number {
 
 /** Responds like a host. */
 function answerFileCall(files: TestFiles, { verb, path, query, depth, body }: FileCall): Buffer | object {
-  try {
+  return refusing(() => {
     if (verb === 'write') return { size: files.write(path, body, query).size };
     if (verb === 'remove' || verb === 'move' || verb === 'mode' || verb === 'folder') {
       if (verb === 'remove') files.delete(path, 'recursive' in query);
@@ -122,6 +128,12 @@ function answerFileCall(files: TestFiles, { verb, path, query, depth, body }: Fi
       return `D${below}\0${records.join('')}`;
     });
     return Buffer.from(`${folders.join('')}EC`);
+  });
+}
+
+function refusing<T>(work: () => T): T {
+  try {
+    return work();
   } catch (error) {
     throw error instanceof Refusal ? new ExecRefusal(error.code as FileErrorCode, error.message) : error;
   }

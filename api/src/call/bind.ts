@@ -1,4 +1,5 @@
 // Binds a route of the contract to its handler, with the types that the route implies.
+import type { RangeRequest } from '@berth/contract/files/byte-range.ts';
 import type { Route, RouteAnswer, RouteBody, RouteParams, RouteQuery } from '@berth/contract/route/route.ts';
 import type { Actor, BearerToken } from '../services/access/authentication.ts';
 import type { AgentSessionRow } from '../services/agents/sessions.ts';
@@ -17,6 +18,8 @@ export interface Call<R extends Route> {
   bearer: R['auth'] extends readonly [] ? undefined : BearerToken;
   /** The raw body of a route that uploads. */
   upload: R extends { upload: true } ? Upload : undefined;
+  /** The headers of a route that sends ranges. */
+  range: R extends { ranges: true } ? RangeRequest : undefined;
   /** The sandbox of the path, or of its session, as of the access decision. */
   sandbox: R['path'] extends `${string}{${'sandboxId' | 'sessionId'}}${string}` ? LocatedSandboxRow : undefined;
   /** The agent session of the path. */
@@ -43,6 +46,7 @@ export interface AnyCall {
   actor: Actor | undefined;
   bearer: BearerToken | undefined;
   upload: Upload | undefined;
+  range: RangeRequest | undefined;
   sandbox: LocatedSandboxRow | undefined;
   session: AgentSessionRow | undefined;
   holdMs: number;

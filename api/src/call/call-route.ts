@@ -148,10 +148,13 @@ async function respond<T>(
 }
 
 /** A browser never shows the bytes as a page of this origin. */
-function answerOf({ bytes, stream }: Download, headers: Readonly<Record<string, string>>) {
+function answerOf({ bytes, stream, etag, range }: Download, headers: Readonly<Record<string, string>>) {
   return {
+    ...(range === undefined ? {} : { status: 206 }),
     headers: {
       ...headers,
+      ...(etag === undefined ? {} : { etag, 'accept-ranges': 'bytes' }),
+      ...(range === undefined ? {} : { 'content-range': range }),
       'content-type': 'application/octet-stream',
       'content-length': String(bytes),
       'content-disposition': 'attachment',
@@ -159,6 +162,12 @@ function answerOf({ bytes, stream }: Download, headers: Readonly<Record<string, 
     },
     body: stream,
   };
+}
+
+/** The value of a header that is given once. */
+function only(input: CallInput, name: string): string | undefined {
+  const values = input.header(name);
+  return values.length === 1 ? values[0] : undefined;
 }
 
 function linesOf(entries: readonly unknown[]): string {
@@ -190,6 +199,7 @@ async function readCall(
     actor: admission?.actor,
     bearer: admission?.bearer,
     upload: route.upload === true ? (given as Upload) : undefined,
+    range: route.ranges === true ? { range: only(input, 'range'), ifRange: only(input, 'if-range') } : undefined,
     sandbox: admission?.sandbox,
     session: admission?.session,
     holdMs: 0,

@@ -48,11 +48,13 @@ export function logFailure(error: CodedError, log: Logger): void {
   log.setBindings({ code: error.code });
 }
 
-export function failureResponse({ code, message, retryAfterSeconds, field, turnId }: CodedError): FailureResponse {
+export function failureResponse(error: CodedError): FailureResponse {
+  const { code, message, retryAfterSeconds, contentRange, field, turnId } = error;
   return {
     status: ERRORS[code].status,
     headers: {
       ...(code === 'unauthenticated' ? { 'www-authenticate': 'Bearer' } : {}),
+      ...(contentRange === undefined ? {} : { 'content-range': contentRange }),
       ...(retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }),
     },
     body: envelope(code, message, { field, turnId }),

@@ -17,6 +17,7 @@ import {
   listEntries,
   listFiles,
   openFile,
+  openPart,
   readFile,
   writeFile,
   type FileOpened,
@@ -230,15 +231,17 @@ export class HostClient {
     return this.#openStream(vm, (request) => this.#calls.open(openFile, { ...request, query }, options));
   }
 
+  /** An open file, of which the caller takes a part; otherwise as {@link openPort}. */
+  openPart(vm: OwnedVm, path: string, options?: CallOptions): Promise<Duplex> {
+    return this.#openStream(vm, (request) => this.#calls.open(openPart, { ...request, query: { path } }, options));
+  }
+
   /** Bytes of a regular file of at most 8 MiB. Rejects with one of `FILE_ERRORS`. */
   readFile(vmId: string, path: string, options?: ReadOptions): Promise<Buffer> {
     return this.#read(readFile, { vmId, query: { path } }, options);
   }
 
-  /**
-   * A listing `depth` levels deep, in the guest's format: parse it with the protocol's
-   * `parseListing`.
-   */
+  /** A listing `depth` levels deep, in the guest's format, for the protocol's `parseListing`. */
   listFiles(vmId: string, path: string, depth: number, options?: ReadOptions): Promise<Buffer> {
     const read = (call: typeof listEntries | typeof listFiles) =>
       this.#read(call, { vmId, query: { path, depth } }, options);

@@ -99,7 +99,9 @@ export function callOf(
       get query() {
         return nestedQuery(request.query as Record<string, unknown>);
       },
-      header: (name) => request.raw.headersDistinct[name] ?? [],
+      // A range is defined for GET only (RFC 9110).
+      header: (name) =>
+        request.method === 'HEAD' && name === 'range' ? [] : (request.raw.headersDistinct[name] ?? []),
       body,
     },
     get signal() {

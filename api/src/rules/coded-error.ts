@@ -7,6 +7,8 @@ export class CodedError extends Error {
   readonly code: ErrorCode;
   /** Sent as `Retry-After`. */
   readonly retryAfterSeconds: number | undefined;
+  /** Sent as `Content-Range`. */
+  readonly contentRange: string | undefined;
   /** Sent in the envelope. */
   readonly turnId: string | undefined;
   /** Path of the field at fault, such as `body.name`; sent in the envelope. */
@@ -16,11 +18,18 @@ export class CodedError extends Error {
   constructor(
     code: ErrorCode,
     message: string,
-    options: { retryAfterSeconds?: number; turnId?: string; field?: string; cause?: unknown } = {},
+    options: {
+      retryAfterSeconds?: number;
+      contentRange?: string;
+      turnId?: string;
+      field?: string;
+      cause?: unknown;
+    } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.contentRange = options.contentRange;
     this.turnId = options.turnId;
     this.field = options.field;
   }

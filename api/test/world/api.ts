@@ -349,7 +349,8 @@ export function routeOf(method: string, path: string): Route | undefined {
 
 function assertSuccess(route: Route | undefined, status: number, body: unknown): void {
   assert.ok(route !== undefined, 'a success on a path that the contract does not have');
-  assert.equal(status, route.response.status);
+  const partial = route.ranges === true && status === 206;
+  assert.equal(status, partial ? 206 : route.response.status);
   route.response.body.parse(body);
 }
 

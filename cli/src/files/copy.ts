@@ -13,6 +13,7 @@ import { endpoints, nameOf, type PathThere } from './endpoint.ts';
 import { packingScript, unpackingScript } from './guest-scripts.ts';
 import { pack } from './pack.ts';
 import { linesOf, reasonOf, textOf } from './remote-failure.ts';
+import { downloadFile, resumable } from './resumed-file.ts';
 import { Refused, unpack, type Unpacked } from './unpack.ts';
 import { CliFailure, EXIT } from '../output/failure.ts';
 import { bytes as bytesText } from '../output/amount.ts';
@@ -97,10 +98,21 @@ class Copying {
   }
 
   async download({ sandbox, path }: PathThere, to: string, follow: boolean): Promise<void> {
-    const { connect, signal } = this.#context;
+    const { connect, signal, out } = this.#context;
     const place = await placeHere(to, nameOf(path));
     const id = await findSandbox(this.#context, sandbox);
     await this.#withProgress(`copying from ${id}`, async (passed) => {
+      const { berth } = await connect();
+      const source = await resumable(berth, { sandbox: id, path }, signal);
+      if (source !== null) {
+        const where = { beside: place.beside, target: place.target({ kind: 'file' }) };
+        const options = { what: `${id}:${path}`, note: (text: string) => out.note(text), passed, signal };
+        try {
+          return await downloadFile(source, where, options);
+        } catch (error) {
+          throw localFailure(error, to);
+        }
+      }
       const command = packingScript(path, { follow });
       const remote = await startCommand(await connect(), { sandboxId: id, command }, signal);
       await remote.stdin.close();
@@ -152,10 +164,7 @@ class Copying {
         `${what}: ${exitCode === 0 ? `invalid archive: ${error.message}` : reasonOf(await errorText)}`,
       );
     }
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === undefined) return error;
-    const why = code === 'ENOSPC' ? 'the local disk is full' : plainText(message);
-    return new CliFailure(`${plainText(to)}: ${why}`, { cause: error });
+    return localFailure(error, to);
   }
 
   #skipped(what: string, why: string): void {
@@ -175,7 +184,7 @@ interface Place {
   /** Folder on the file system of the target. */
   beside: string;
   /** Throws a CliFailure if the target does not accept this kind. */
-  target: (unpacked: Unpacked) => string;
+  target: (copied: Pick<Unpacked, 'kind'>) => string;
 }
 
 /** @param name of the source; empty to copy its contents */
@@ -227,6 +236,14 @@ async function placeHere(to: string, name: string): Promise<Place> {
       return target;
     },
   };
+}
+
+/** Names the local path of a failed system call. */
+function localFailure(error: unknown, to: string): unknown {
+  const { code, syscall, message } = error as NodeJS.ErrnoException;
+  if (code === undefined || syscall === undefined) return error;
+  const why = code === 'ENOSPC' ? 'the local disk is full' : plainText(message);
+  return new CliFailure(`${plainText(to)}: ${why}`, { cause: error });
 }
 
 async function statOrNull(path: string): Promise<Stats | null> {

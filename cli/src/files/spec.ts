@@ -8,7 +8,8 @@ export const copyCommand: CommandSpec = {
 keeps its colon. Relative paths in a sandbox start at /code. Folders are copied
 recursively, into an existing folder or as a new one; FOLDER/. copies the contents of a folder.
 Permissions, times and symlinks are kept. A download appears at its target only when complete;
-symlinks that point outside the copied folder are skipped.
+symlinks that point outside the copied folder are skipped. The download of a single file continues
+at its byte after a broken connection, or starts again if the file has changed.
 
 Exit code: 1 if any entry was not copied; each is reported.`,
   arguments: [

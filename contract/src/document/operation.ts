@@ -104,6 +104,7 @@ function parametersOf(route: Route, schemas: DocumentSchemas): JsonSchema[] {
     ...parametersIn('path', params, schemas),
     ...parametersIn('query', query, schemas, route.example?.query),
     ...(route.idempotent === true ? [parameter('IdempotencyKey')] : []),
+    ...(route.ranges === true ? [parameter('Range'), parameter('IfRange')] : []),
     ...(route.waits === true ? [parameter('Prefer')] : []),
     ...(route.keepsAlive === true ? [parameter('PreferWait')] : []),
     ...(route.holds === true ? [parameter('PreferHold')] : []),
@@ -155,6 +156,7 @@ function responsesOf(route: Route, parts: DocumentParts): JsonSchema {
   const failures = [...byStatus].toSorted(([one], [other]) => one - other);
   return Object.fromEntries([
     [String(route.response.status), successOf(route, parts.schemas)],
+    ...(route.ranges === true ? [['206', rangeOf(route)]] : []),
     ...failures.map(([status, codes]) => [String(status), sharedFailure(route, status, codes, parts.responses)]),
   ]);
 }
@@ -185,6 +187,7 @@ function successOf(route: Route, schemas: DocumentSchemas): JsonSchema {
   const headers = {
     ...headersOfAll(route),
     ...(route.idempotent === true ? { 'idempotent-replayed': header('IdempotentReplayed') } : {}),
+    ...(route.ranges === true ? RANGE_HEADERS : {}),
     ...(prefers(route) ? { 'preference-applied': header('PreferenceApplied') } : {}),
   };
   if (status === 101) return { description: 'Switching to a WebSocket.', headers };
@@ -199,6 +202,13 @@ function successOf(route: Route, schemas: DocumentSchemas): JsonSchema {
   };
 }
 
+const RANGE_HEADERS = { 'accept-ranges': header('AcceptRanges'), etag: header('ETag') };
+
+function rangeOf(route: Route): JsonSchema {
+  const headers = { ...headersOfAll(route), ...RANGE_HEADERS, 'content-range': header('ContentRange') };
+  return { description: 'The requested range.', headers, content: RAW_BYTES };
+}
+
 function failureOf(route: Route, status: number, codes: readonly ErrorCode[]): JsonSchema {
   const meanings = codes.map((code) => `- \`${code}\`: ${ERRORS[code].meaning}`);
   if (status === 413 && codes.includes('payload_too_large'))
@@ -208,6 +218,7 @@ function failureOf(route: Route, status: number, codes: readonly ErrorCode[]): J
     headers: {
       ...headersOfAll(route, status),
       ...(status === 401 ? { 'www-authenticate': header('WwwAuthenticate') } : {}),
+      ...(status === 416 ? { 'content-range': header('ContentRange') } : {}),
       ...(status === 429 || status === 503 ? { 'retry-after': header('RetryAfter') } : {}),
     },
     content: {

@@ -27,6 +27,19 @@ export const SHARED_HEADERS: Readonly<Record<string, JsonSchema>> = {
     description: '`true` if this is the resource of an earlier call with the same `Idempotency-Key`.',
     schema: { type: 'string' },
   },
+  AcceptRanges: {
+    description: '`bytes`, if ranges of this file can be requested.',
+    schema: { type: 'string' },
+  },
+  ETag: {
+    description:
+      'Version of the file, for `If-Range`. Absent for generated files, and from a VM of an earlier version.',
+    schema: { type: 'string' },
+  },
+  ContentRange: {
+    description: '`bytes FIRST-LAST/SIZE`; of a range behind the end `bytes */SIZE`.',
+    schema: { type: 'string' },
+  },
   PreferenceApplied: { description: 'The preference of `Prefer` that was honoured.', schema: { type: 'string' } },
 };
 
@@ -40,6 +53,22 @@ export const SHARED_PARAMETERS: Readonly<Record<string, JsonSchema>> = {
       'the first call. ' +
       'Use a new key for each resource; a call whose response was lost can then be retried safely.',
     schema: schemaOf(idempotencyKey),
+  },
+  Range: {
+    name: 'Range',
+    in: 'header',
+    required: false,
+    description:
+      '`bytes=FIRST-LAST`, `bytes=FIRST-` or `bytes=-COUNT` for the last bytes. Several ranges, other units and ' +
+      'ranges of an empty file are ignored: the response is 200 with the whole content.',
+    schema: { type: 'string', examples: ['bytes=1048576-'] },
+  },
+  IfRange: {
+    name: 'If-Range',
+    in: 'header',
+    required: false,
+    description: 'An `ETag`. If the file has changed since, `Range` is ignored.',
+    schema: { type: 'string' },
   },
   Prefer: {
     name: 'Prefer',

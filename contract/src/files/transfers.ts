@@ -8,14 +8,17 @@ const ERRORS = [...FILE_CALL_ERRORS, 'too_many_connections'] as const;
 
 export const downloadFile = defineRoute({
   name: 'downloadFile',
-  summary: 'Sends the bytes of a file of any size; a response that breaks off is shorter than its Content-Length',
+  summary:
+    'Sends the bytes of a file of any size, or one range of them; a response that breaks off is shorter than its ' +
+    'Content-Length, and can be resumed at its byte with Range and If-Range',
   method: 'GET',
   path: '/v1/sandboxes/{sandboxId}/file/content',
   auth: ['session', 'api_key'],
   permission: 'sandbox.files.read',
   request: { params: sandboxParams, query: z.object({ path: filePath }) },
   response: { status: 200, body: z.unknown(), bytes: true },
-  errors: [...ERRORS, 'not_a_file', 'file_too_large'],
+  ranges: true,
+  errors: [...ERRORS, 'not_a_file', 'file_too_large', 'range_not_satisfiable'],
   activity: null,
   published: true,
 });

@@ -201,6 +201,7 @@ export const ERRORS = {
     status: 413,
     meaning: 'The file exceeds the maximum size of one read or write; the message names the limit.',
   },
+  range_not_satisfiable: { status: 416, meaning: 'The range begins behind the end; `Content-Range` has the size.' },
   unsupported_media_type: {
     status: 415,
     meaning: 'The body must be application/json, or the type that the route names.',
@@ -224,10 +225,7 @@ export const ERRORS = {
       'The bodies in flight of this org, or from this address, take too much memory; the message names the limit. ' +
       'See Retry-After.',
   },
-  sandbox_busy: {
-    status: 429,
-    meaning: 'Too many concurrent file or agent calls in this sandbox. See Retry-After.',
-  },
+  sandbox_busy: { status: 429, meaning: 'Too many concurrent file or agent calls in this sandbox. See Retry-After.' },
   request_header_too_large: { status: 431, meaning: 'The request headers are too long.' },
   internal: { status: 500, meaning: "Internal error; find it in the service's log by `x-request-id`." },
   port_refused: { status: 502, meaning: 'Nothing listens on this port of the sandbox.' },

@@ -66,6 +66,8 @@ export interface Route {
   keepsAlive?: true;
   /** Held with `Prefer: wait=N`, at most `HOLD_SECONDS`, until there is something new. */
   holds?: true;
+  /** Sends a range of its bytes, with 206, on request (`Range`, `If-Range`). */
+  ranges?: true;
   /** An alias for old callers. Responses carry `Deprecation` and a `Link` to the successor. */
   deprecated?: { since: string; successor: string };
   /**

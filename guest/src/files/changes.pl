@@ -74,7 +74,8 @@ sub change_of {
   my ($name) = @_;
   return $! == $ENOENT ? 'changed' : $! + 0 unless lstat $name;
   my ($file, @stat) = open_regular($name, $o_rdonly, $o_nofollow, 0);
-  send_content('check', $file, $stat[7]);
+  say_all("check $stat[7]\n");
+  send_content($file, $stat[7]);
   return take(1) eq 'y' ? '' : 'changed';
 }
 

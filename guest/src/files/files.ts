@@ -22,7 +22,7 @@ import { CallSlots, LineFull } from './call-slots.ts';
 import type { FileAgent } from './agent.ts';
 
 /** Longer than any first line of the helper. */
-const FIRST_LINE_BYTES = 128;
+const FIRST_LINE_BYTES = 192;
 
 /** `status`: HTTP status; `errno`: the kernel's error name, when no code covers it. */
 export class FileRefused extends Error {
@@ -56,6 +56,15 @@ interface NewContent {
   ifUnchanged?: string | undefined;
   /** Permission bits in octal; by default those of the file that the write replaces. */
   mode?: string | undefined;
+}
+
+/** An open file, of which the holder takes one part or none. */
+export interface OpenFile {
+  /** Size and version of the content, as the caller receives them. */
+  offer: string;
+  size: number;
+  take(first: number, length: number): Readable;
+  close(): void;
 }
 
 interface CallOptions {
@@ -113,6 +122,20 @@ export class Files {
   async fetch(path: string, gone: AbortSignal): Promise<{ bytes: number; stream: Readable }> {
     const { said, socket } = await this.#call(['fetch', path, FILE_READ_BYTES], gone, { transfer: true });
     return { bytes: Number(said), stream: socket };
+  }
+
+  /** Opens a regular file of any length for one part of it. */
+  async open(path: string, gone: AbortSignal): Promise<OpenFile> {
+    const { said, socket } = await this.#call(['part', path, FILE_READ_BYTES], gone, { transfer: true });
+    return {
+      offer: said,
+      size: Number.parseInt(said, 10),
+      take: (first, length) => {
+        socket.write([first, length].map((digits) => String(digits).padStart(20, '0')).join(''));
+        return socket;
+      },
+      close: () => void socket.destroy(),
+    };
   }
 
   /**

@@ -15,11 +15,12 @@ const CALL_NUMBERS: Readonly<
       setgroups: number,
       setresgid: number,
       setresuid: number,
+      fstat: number,
     ]
   >
 > = {
-  x64: [74, 285, 265, 316, 116, 119, 117],
-  arm64: [82, 47, 37, 276, 159, 149, 147],
+  x64: [74, 285, 265, 316, 116, 119, 117, 5],
+  arm64: [82, 47, 37, 276, 159, 149, 147, 80],
 };
 
 export interface FileProgramOptions {

@@ -2,14 +2,32 @@
 // (protocol/src/calls/files.ts).
 import type { Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { firstLine } from '@berth/protocol/http/first-line.ts';
 import { exactly } from '@berth/protocol/http/serve.ts';
-import { FileRefused, type Files } from './files.ts';
+import { FileRefused, type Files, type OpenFile } from './files.ts';
+
+const ORDER_BYTES = 64;
 
 /** Sends the length and the content; a truncated content breaks the stream. */
 export async function sendContent(caller: Duplex, bytes: number, content: Readable): Promise<void> {
   caller.resume();
   caller.write(`${bytes}\n`);
   await pipeline(content, exactly(bytes), caller);
+}
+
+/** Offers a file, and sends the part that the caller then wants. */
+export async function sendPart(caller: Duplex, file: OpenFile): Promise<void> {
+  caller.once('close', () => file.close());
+  try {
+    caller.write(`${file.offer}\n`);
+    const [, first, length] = /^(\d{1,16}) (\d{1,16})$/.exec(await firstLine(caller, ORDER_BYTES)) ?? [];
+    if (length === undefined || Number(first) + Number(length) > file.size) throw new Error('no part of the file');
+    caller.resume();
+    await pipeline(file.take(Number(first), Number(length)), exactly(Number(length)), caller);
+  } catch {
+    // The caller wants no part, or the content broke off.
+    caller.destroy();
+  }
 }
 
 interface Target {

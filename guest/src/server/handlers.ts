@@ -14,7 +14,7 @@ import type { Clone } from '../clones/clone.ts';
 import type { Commands } from '../commands/commands.ts';
 import { connectLoopback } from '../connections/loopback.ts';
 import { FileRefused, type Files } from '../files/files.ts';
-import { receiveContent, sendContent } from '../files/transfer.ts';
+import { receiveContent, sendContent, sendPart } from '../files/transfer.ts';
 import type { IdentityStep } from '../identity/identity.ts';
 import type { WakeStep } from '../identity/wake.ts';
 import { FollowedOutput } from '../processes/followed.ts';
@@ -174,6 +174,10 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
       if ('bytes' in query) return (caller) => receiveContent(files, caller, { ...query, path }, signal);
       const { bytes, stream } = await files.fetch(path, signal);
       return (caller) => sendContent(caller, bytes, stream);
+    },
+    openPart: async ({ query, signal }) => {
+      const file = await files.open(bounded(query.path), signal);
+      return (caller) => sendPart(caller, file);
     },
     deleteFile: async ({ query: { path, recursive }, signal }) => {
       await files.remove(bounded(path), recursive !== undefined, signal);

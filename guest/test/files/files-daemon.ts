@@ -59,12 +59,12 @@ export class TestFiles {
   }
 
   /** Opens a transfer; a string is the refusal before it. */
-  open(name: string, query: Record<string, string> = {}): Promise<Duplex | string> {
+  open(name: string, query: Record<string, string> = {}, form: 'stream' | 'part' = 'stream'): Promise<Duplex | string> {
     const search = new URLSearchParams({ path: this.at(name), ...query }).toString();
     const sent = request({
       host: '127.0.0.1',
       port: this.#daemon.port,
-      path: `/file/stream?${search}`,
+      path: `/file/${form}?${search}`,
       headers: { connection: 'Upgrade', upgrade: 'berth-file' },
     });
     return new Promise((resolve, reject) => {

@@ -161,6 +161,40 @@ export const openFile = defineCall({
 
 export type FileOpened = z.infer<typeof openFile.query>;
 
+/**
+ * A stream with a part of a file of any length. The guest sends {@link fileOffer}, the caller
+ * `<first byte> <length>` and a line feed, and the guest that part. Caller and guest then close.
+ */
+export const openPart = defineCall({
+  name: 'openPart',
+  target: 'pass-through',
+  method: 'GET',
+  path: '/file/part',
+  query: z.strictObject({ path }),
+  form: 'upgrade',
+  upgrade: 'berth-file',
+  ...deadline,
+  errors,
+  statuses: UNSUPPORTED,
+  since: 10,
+});
+
+/**
+ * The first line of {@link openPart}: the size, a space, and the version of the content: it differs
+ * after each change. `-`: a file that the kernel generates, which has none and is sent as a whole.
+ */
+export const fileOffer = z.codec(
+  z.string().regex(/^\d{1,16} (?:-|[0-9a-f][0-9a-f.-]{0,127})$/),
+  z.object({ size: z.int().min(0), version: z.string().nullable() }),
+  {
+    decode: (line) => {
+      const [size, version = '-'] = line.split(' ');
+      return { size: Number(size), version: version === '-' ? null : version };
+    },
+    encode: ({ size, version }) => `${size} ${version ?? '-'}`,
+  },
+);
+
 /** The last line of a write by {@link openFile}. */
 export const fileStored = z.union([
   z.strictObject({ size: z.int().min(0) }),

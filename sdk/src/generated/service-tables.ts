@@ -381,6 +381,10 @@ export const ERRORS = {
     "status": 413,
     "meaning": "The file exceeds the maximum size of one read or write; the message names the limit."
   },
+  "range_not_satisfiable": {
+    "status": 416,
+    "meaning": "The range begins behind the end; `Content-Range` has the size."
+  },
   "unsupported_media_type": {
     "status": 415,
     "meaning": "The body must be application/json, or the type that the route names."

@@ -205,7 +205,7 @@ export class TestServer {
       if (route.method !== 'GET') this.#state.changed();
       if (scripted?.with === 'message_delivery_uncertain')
         throw new Refusal(scripted.with, undefined, {}, (result as { turnId?: string }).turnId);
-      return [route.status, result];
+      return [headers.has('content-range') ? 206 : route.status, result];
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       for (const [name, value] of Object.entries(error.headers)) headers.set(name, value);

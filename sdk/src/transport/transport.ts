@@ -33,6 +33,13 @@ export interface CallNotes extends CallOptions {
   retried?: boolean;
 }
 
+interface TransferInit {
+  method: string;
+  headers?: Readonly<Record<string, string>>;
+  body?: Blob;
+  signal?: AbortSignal | undefined;
+}
+
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 8_000;
 /** Longer Retry-After values are not waited for. */
@@ -56,13 +63,11 @@ export class Transport {
    * Sends raw bytes, or receives them: resolves with a successful response, unread. Without a
    * timeout and retries.
    */
-  async transfer(
-    url: URL,
-    { signal, ...init }: { method: string; body?: Blob; signal?: AbortSignal | undefined },
-  ): Promise<Response> {
+  async transfer(url: URL, { signal, headers: given = {}, ...init }: TransferInit): Promise<Response> {
     const { credential, fetch } = this.#options;
     const what = `${init.method} ${url.pathname}`;
     const headers = {
+      ...given,
       authorization: `Bearer ${typeof credential === 'string' ? credential : await credential()}`,
       ...(init.body === undefined ? {} : { 'content-type': 'application/octet-stream' }),
     };

@@ -1,15 +1,19 @@
 // Contents of any length, as streams through the host. Access is rechecked while they are open, and
 // they take the org's share of open connections.
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { Readable, type Duplex } from 'node:stream';
+import { partOf, type RangeRequest } from '@berth/contract/files/byte-range.ts';
 import type { WrittenFile } from '@berth/contract/files/files.ts';
 import { FILE_LIMITS } from '@berth/contract/route/limits.ts';
-import { fileStored, type FileOpened } from '@berth/protocol/calls/files.ts';
+import { fileOffer, fileStored } from '@berth/protocol/calls/files.ts';
 import { firstLine } from '@berth/protocol/http/first-line.ts';
 import { FILE_CALL_SECONDS } from '@berth/protocol/guest-limits.ts';
 import { exactly, type Upload } from '@berth/protocol/http/serve.ts';
 import { parseJson } from '@berth/protocol/json-text.ts';
+import type { HostClient, OwnedVm } from '../../hosts/client.ts';
+import { orEarlier } from '../../hosts/earlier.ts';
 import { HostError } from '../../hosts/error.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { filePath, quotedPath } from '../../rules/files/path.ts';
@@ -36,34 +40,83 @@ export type { Upload };
 
 type Transfer = FileCall & Connecting;
 
+type Opening = (host: HostClient, vm: OwnedVm, options: { signal: AbortSignal }) => Promise<Duplex>;
+
 export interface Download {
   bytes: number;
   stream: Readable;
+  /** Absent for generated files, and from a VM of an earlier version. */
+  etag?: string;
+  /** `Content-Range` of a part. */
+  range?: string;
 }
 
-/** The content of a regular file. The holder reads or destroys the stream. */
+/**
+ * The content of a regular file, or a part of it. The holder reads or destroys the stream. Throws
+ * `range_not_satisfiable`. A VM of an earlier version sends the whole content.
+ */
 export async function downloadFile(
   context: ServiceContext,
-  call: Transfer,
+  call: Transfer & { range: RangeRequest },
   given: { path: string },
 ): Promise<Download> {
   const path = filePath(given.path);
-  return await transfer(context, call, readingOf(path), { path }, async (connection) => {
-    const line = await firstLine(connection.stream, LINE_BYTES);
-    const bytes = Number(line);
-    if (!/^\d{1,16}$/.test(line) || !Number.isSafeInteger(bytes)) throw broken('no length', undefined);
+  const opening: Opening = (host, vm, options) =>
+    orEarlier(
+      () => host.openPart(vm, path, options),
+      () => host.openFile(vm, { path }, options),
+    );
+  return await transfer(context, call, readingOf(path), opening, async (connection) => {
+    const { bytes, ...about } = chosenPart(
+      await firstLine(connection.stream, LINE_BYTES),
+      call.range,
+      connection,
+      path,
+    );
     const stream = Readable.from(exactly(bytes)(connection.stream), { objectMode: false });
     stream.once('close', () => connection.close());
-    const leave = (error?: Error): void => {
+    const leave = (error: Error): void => {
       // Its reader waits for the next bytes of the sandbox.
       connection.close();
       stream.destroy(error);
     };
     void connection.over.then(leave);
-    if (call.signal.aborted) leave();
-    else call.signal.addEventListener('abort', () => leave(), { once: true });
-    return { bytes, stream };
+    if (call.signal.aborted) leave(call.signal.reason as Error);
+    else call.signal.addEventListener('abort', () => leave(call.signal.reason as Error), { once: true });
+    // A break before the first byte has a status.
+    if (bytes > 0) await once(stream, 'readable');
+    return { bytes, stream, ...about };
   });
+}
+
+/** Chooses the part by the guest's first line, and requests it. */
+function chosenPart(
+  line: string,
+  asked: RangeRequest,
+  { stream }: SandboxConnection,
+  path: string,
+): Omit<Download, 'stream'> {
+  // The line of a VM of an earlier version, which sends the content unasked.
+  const plain = /^\d{1,16}$/.test(line);
+  const offer = fileOffer.safeDecode(plain ? `${line} -` : line);
+  if (!offer.success) throw broken('no length', offer.error);
+  const { size, version } = offer.data;
+  const etag = version === null ? undefined : `"${version}"`;
+  const part = etag === undefined ? { first: 0, length: size, partial: false } : partOf(asked, size, etag);
+  if (part === null) {
+    throw new CodedError(
+      'range_not_satisfiable',
+      `cannot read the range of ${quotedPath(path)}: it begins behind the end, at ${size} bytes`,
+      { contentRange: `bytes */${size}` },
+    );
+  }
+  const { first, length, partial } = part;
+  if (!plain) stream.write(`${first} ${length}\n`);
+  return {
+    bytes: length,
+    ...(etag === undefined ? {} : { etag }),
+    ...(partial ? { range: `bytes ${first}-${first + length - 1}/${size}` } : {}),
+  };
 }
 
 /** Writes a file atomically, once the whole content has arrived. */
@@ -75,7 +128,9 @@ export async function uploadFile(
 ): Promise<WrittenFile> {
   const path = filePath(given.path);
   const writing = { action: 'files_write', what: quotedPath(path), open: MAY_BE_WRITTEN } as const;
-  return await transfer(context, call, writing, { path, bytes, ...optionsOf(given) }, async (connection) => {
+  const query = { path, bytes, ...optionsOf(given) };
+  const opening: Opening = (host, vm, options) => host.openFile(vm, query, options);
+  return await transfer(context, call, writing, opening, async (connection) => {
     const hash = createHash('sha256');
     content.on('data', (chunk: Buffer) => hash.update(chunk));
     const outcome = firstLine(connection.stream, LINE_BYTES);
@@ -98,12 +153,12 @@ async function transfer<T>(
   context: ServiceContext,
   call: Transfer,
   use: FileUse,
-  query: FileOpened,
+  open: Opening,
   work: (connection: SandboxConnection) => Promise<T>,
 ): Promise<T> {
   call.hold(BUFFERED_BYTES);
   return await useFiles(context, call, use, async (host, { id, org_id: orgId }) => {
-    const stream = await host.openFile({ vmId: id, orgId }, query, { signal: call.signal }).catch((error: unknown) => {
+    const stream = await open(host, { vmId: id, orgId }, { signal: call.signal }).catch((error: unknown) => {
       throw openRefusal(error, 'a file') ?? error;
     });
     const connection = new SandboxConnection(context, call, stream);

@@ -106,7 +106,7 @@ export async function startExecFront(socketPath: string, behind: string): Promis
     metricsHistory: () => ({ stepSeconds: 10, points: [{ atUnixMs: Date.now(), ...IDLE }] }),
     sshHostKey: () => ({ publicKey: `ssh-ed25519 ${'A'.repeat(68)}` }),
     stream: (_vmId, target) =>
-      target.startsWith('file/stream?') ? transferOf(target) : (caller) => void caller.pipe(caller),
+      /^file\/(?:stream|part)\?/.test(target) ? transferOf(target) : (caller) => void caller.pipe(caller),
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -193,7 +193,20 @@ export async function startExecFront(socketPath: string, behind: string): Promis
   return front;
 }
 
+/** Offers a content, and sends the part that the caller wants. */
+export function partsOf(content: string | Uint8Array, version: string): StreamScript {
+  const bytes = typeof content === 'string' ? Buffer.from(content) : content;
+  return (caller) => {
+    caller.write(`${bytes.length} ${version}\n`);
+    caller.once('data', (order: Buffer) => {
+      const [first = 0, length = 0] = order.toString().trim().split(' ').map(Number);
+      caller.end(bytes.subarray(first, first + length));
+    });
+  };
+}
+
 function transferOf(target: string): StreamScript {
+  if (target.startsWith('file/part')) return partsOf('a content', '1-9');
   const bytes = new URL(target, 'http://host').searchParams.get('bytes');
   if (bytes === null) return (caller) => void caller.end('9\na content');
   return (caller) => {

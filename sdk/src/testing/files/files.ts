@@ -28,12 +28,15 @@ interface TestFile {
   bytes: Uint8Array | null;
   mode: number;
   modifiedMs: number;
+  /** Differs after each change. */
+  version: number;
 }
 
 export class TestFiles {
   /** By path; folders are after their parents. */
   readonly #files = new Map<string, TestFile>();
   readonly #now: () => number;
+  #changes = 0;
 
   constructor(now: () => number = Date.now) {
     this.#now = now;
@@ -53,6 +56,11 @@ export class TestFiles {
     const { bytes } = this.#find(full);
     if (bytes === null) throw new Refusal('not_a_file', `${full} is a directory`);
     return bytes;
+  }
+
+  /** Version of the content, as an `ETag`. */
+  etag(path: string): string {
+    return `"${this.#find(resolve(path)).version}"`;
   }
 
   stat(path: string): FileStat {
@@ -76,7 +84,7 @@ export class TestFiles {
     if (typeof ifUnchanged === 'string' && ifUnchanged !== 'absent' && !isSeen)
       throw new Refusal('file_changed', `${full} has changed since it was read`);
     this.#makeFolders(parentOf(full));
-    this.#files.set(full, { bytes, mode: bitsOf(mode) ?? old?.mode ?? 0o644, modifiedMs: this.#now() });
+    this.#files.set(full, { bytes, mode: bitsOf(mode) ?? old?.mode ?? 0o644, ...this.#changed() });
     return { path: full, size: bytes.length, sha256: sha256(bytes) };
   }
 
@@ -116,6 +124,11 @@ export class TestFiles {
     return { path: full };
   }
 
+  #changed(): Pick<TestFile, 'modifiedMs' | 'version'> {
+    this.#changes += 1;
+    return { modifiedMs: this.#now(), version: this.#changes };
+  }
+
   #find(path: string): TestFile {
     const file = this.#files.get(path);
     if (file !== undefined) return file;
@@ -133,7 +146,7 @@ export class TestFiles {
     if (found?.bytes === null) return;
     if (found !== undefined) throw notAFolder(path);
     if (path !== '/') this.#makeFolders(parentOf(path));
-    this.#files.set(path, { bytes: null, mode: 0o755, modifiedMs: this.#now() });
+    this.#files.set(path, { bytes: null, mode: 0o755, ...this.#changed() });
   }
 
   list(path: string): FolderListing {
