@@ -2,6 +2,7 @@
 // description of the rules that schemas cannot express.
 import type { z } from 'zod';
 import { ERRORS, type ErrorCode } from '../route/errors.ts';
+import { REMEDIES } from '../route/remedies.ts';
 import { DEFAULT_BODY_BYTES, EXEC_KEEPALIVE_MS, TRANSITION_WAIT_MS } from '../route/limits.ts';
 import { capitalized, type DocumentSchemas, type JsonSchema } from './schemas.ts';
 import { tagOf } from './tags.ts';
@@ -210,7 +211,7 @@ function rangeOf(route: Route): JsonSchema {
 }
 
 function failureOf(route: Route, status: number, codes: readonly ErrorCode[]): JsonSchema {
-  const meanings = codes.map((code) => `- \`${code}\`: ${ERRORS[code].meaning}`);
+  const meanings = codes.map((code) => `- \`${code}\`: ${ERRORS[code].meaning} ${REMEDIES[code]}`);
   if (status === 413 && codes.includes('payload_too_large'))
     meanings.push('', `Maximum body size: ${route.bodyBytes ?? DEFAULT_BODY_BYTES} bytes.`);
   return {
