@@ -135,7 +135,7 @@ test('without unnamed files a write uses a temporary file and removes it when it
   await once(helper.stdout, 'data');
   const write = async (path: string, content: string): Promise<string> => {
     const call = connect({ path: socket });
-    const header = ['write', path, content.length, 0, 2_097_152, 0].join('\0');
+    const header = ['write', path, content.length, 0, 2_097_152, 0, -1].join('\0');
     call.write(`${header.length.toString(16).padStart(8, '0')}${header}${content}`);
     return Buffer.concat(await call.toArray()).toString();
   };
