@@ -1,13 +1,12 @@
 import {
   END_USER_ID_CHARACTERS,
   IDEMPOTENCY_KEY,
-  IDLE_MINUTES,
   LIST_LIMIT,
   METRICS_WINDOW_SECONDS,
   NAME_CHARACTERS,
   SANDBOX_KEY_CHARACTERS,
 } from '@berth/sdk/limits';
-import { durationSeconds, each, keyValue, textOf, wholeNumber, wholeNumberOrNone } from '../program/option-values.ts';
+import { durationSeconds, each, keyValue, textOf, wholeNumber } from '../program/option-values.ts';
 import type { CommandSpec, GroupSpec, OptionSpec } from '../program/command-spec.ts';
 import { OPTIONAL_SANDBOXES, SANDBOX } from '../program/sandbox-argument.ts';
 import { egress, env, renew, resize, update } from './change-spec.ts';
