@@ -110,5 +110,17 @@ for (const start of [realWorld, worldInMemory]) {
       for await (const sandbox of berth.sandboxes.all(labels)) await sandbox.destroy({ wait: false });
       await assert.rejects(berth.sandboxes.all({ pageSize: 0 }).next(), failing('invalid_request', 400));
     });
+
+    test('a repeated idempotency key returns the first sandbox, and is refused with other fields', async () => {
+      const spec = { agent: 'agent_one', metadata: { order: 7 } } as const;
+      const first = await berth.sandboxes.create(spec, { idempotencyKey: 'order-7' });
+      const again = await berth.sandboxes.create(spec, { idempotencyKey: 'order-7' });
+      assert.equal(again.id, first.id);
+      await assert.rejects(
+        berth.sandboxes.create({ ...spec, name: 'x' }, { idempotencyKey: 'order-7' }),
+        failing('idempotency_key_conflict', 409),
+      );
+      await first.destroy();
+    });
   });
 }
