@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { basename, delimiter, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
@@ -18,7 +18,8 @@ import { realWorld, type World } from './worlds.ts';
 const SDK = join(import.meta.dirname, '..');
 const CHECKOUT = join(SDK, '..');
 /** Compressed, of a browser: loaded with the client, and with all that is loaded on first use. */
-const LARGEST_BUNDLE = { client: 11 * 1024, whole: 23 * 1024 };
+/** `client`: the entry with all chunks that it imports statically. */
+const LARGEST_BUNDLE = { client: 20 * 1024, whole: 25 * 1024 };
 
 let project: string;
 before(async () => {
@@ -235,11 +236,15 @@ async function bundled(code: string, { splitting = false } = {}): Promise<string
     outdir: '.',
     ...(splitting ? ({ format: 'esm', splitting } as const) : ({ format: 'iife' } as const)),
   } as const;
-  const { outputFiles } = await bundle({ ...options, entryPoints: ['entry.mjs'] });
-  return outputFiles[0]?.text ?? '';
+  const { outputFiles, metafile } = await bundle({ ...options, metafile: true, entryPoints: ['entry.mjs'] });
+  const loaded = new Set(['entry.js']);
+  for (const output of loaded)
+    for (const { path, kind } of metafile.outputs[output]?.imports ?? [])
+      if (kind === 'import-statement') loaded.add(path);
+  return outputFiles.flatMap(({ path, text }) => (loaded.has(basename(path)) ? [text] : [])).join('');
 }
 
-test('the browser bundle of the client is smaller than 11 KiB, compressed, and the whole SDK than 23', async (t) => {
+test('a client loads less than 20 KiB in a browser, compressed, and the whole SDK less than 25', async (t) => {
   const code = `import { Berth } from '@berth/sdk'; globalThis.Berth = Berth;`;
   const sizeOf = (text: string): number => gzipSync(text, { level: 9 }).length;
   const [client, whole] = [sizeOf(await bundled(code, { splitting: true })), sizeOf(await bundled(code))];

@@ -244,7 +244,7 @@ for (const [args, words] of [
 }
 
 test('a sandbox that does not exist ends the command', async () => {
-  const { code, stderr } = await service.run(['forward', 'sbx_nothing', '0:3000']);
+  const { code, stderr } = await service.run(['forward', `sbx_${'a'.repeat(24)}`, '0:3000']);
   assert.equal(code, 1);
   assert.match(stderr, /sandbox_not_found/);
 });
