@@ -55,6 +55,8 @@ test('the values that commands offer are those of the contract', () => {
 test('every field of a create has its option', () => {
   const named: Readonly<Record<string, string>> = {
     projectId: '',
+    // `berth sandbox ensure`.
+    getOrCreate: '',
     profile: '--sandbox-profile',
     machineSize: '--size',
     sshPublicKey: '--ssh-key',

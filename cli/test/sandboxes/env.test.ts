@@ -86,7 +86,7 @@ test('wrong words, names and files are refused without a value in the output', a
     [['set', id, '--from-file', join(home, 'missing')], 1, /cannot read .*missing/],
     [['set', id, 'A-B=lantern'], 1, /body\.variables.*letters, digits and _/],
     [['set', id, 'HOME=/lantern'], 1, /body\.variables.*set by the service/],
-    [['set', 'one', 'A=lantern'], 1, /there is no sandbox/],
+    [['set', 'one', 'A=lantern'], 1, /no sandbox of the org .* has the name 'one'/],
   ] as [string[], number, RegExp][]) {
     const ended = await run(words);
     assert.equal(ended.code, code, JSON.stringify(ended));
