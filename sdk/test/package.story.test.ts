@@ -238,9 +238,10 @@ async function bundled(code: string, { splitting = false } = {}): Promise<string
   } as const;
   const { outputFiles, metafile } = await bundle({ ...options, metafile: true, entryPoints: ['entry.mjs'] });
   const loaded = new Set(['entry.js']);
-  for (const output of loaded)
-    for (const { path, kind } of metafile.outputs[output]?.imports ?? [])
-      if (kind === 'import-statement') loaded.add(path);
+  for (const output of loaded) {
+    const imports = metafile.outputs[output]?.imports ?? [];
+    for (const { path, kind } of imports) if (kind === 'import-statement') loaded.add(path);
+  }
   return outputFiles.flatMap(({ path, text }) => (loaded.has(basename(path)) ? [text] : [])).join('');
 }
 

@@ -19,12 +19,12 @@ export class Forwarder {
   readonly #sandboxId: string;
   readonly #out: Output;
   readonly #sockets = new Set<Socket>();
-  readonly #tunnels = new Set<SandboxTunnel>();
+  /** With the access token that each of them has. */
+  readonly #tunnels = new Map<SandboxTunnel, string>();
   /** Last failure of each port, printed once until a connection succeeds. */
   readonly #failures = new Map<number, string>();
   readonly #closed = new AbortController();
   readonly #renewal: NodeJS.Timeout;
-  #token: string | undefined;
 
   constructor(connect: () => Promise<Connection>, sandboxId: string, out: Output) {
     this.#connect = connect;
@@ -58,9 +58,11 @@ export class Forwarder {
     socket.once('close', () => left.abort());
     try {
       const { signal } = this.#closed;
-      const tunnel = await streamsOf(await this.#connect(), this.#sandboxId).connect(port, { signal });
+      const connection = await this.#connect();
+      const token = await connection.token();
+      const tunnel = await streamsOf(connection, this.#sandboxId).connect(port, { signal });
       this.#failures.delete(port);
-      this.#tunnels.add(tunnel);
+      this.#tunnels.set(tunnel, token);
       try {
         await join(tunnel, socket, left.signal);
       } finally {
@@ -89,8 +91,11 @@ export class Forwarder {
   async #renew(): Promise<void> {
     try {
       const token = await (await this.#connect()).token();
-      if (this.#token !== undefined && this.#token !== token) for (const tunnel of this.#tunnels) tunnel.renew(token);
-      this.#token = token;
+      for (const [tunnel, former] of this.#tunnels) {
+        if (former === token) continue;
+        tunnel.renew(token);
+        this.#tunnels.set(tunnel, token);
+      }
     } catch {
       // New connections report it; open ones last as long as their token.
     }

@@ -57,14 +57,18 @@ export async function downloadFile(
   options: Options,
 ): Promise<void> {
   const stage = await mkdtemp(join(to.beside, '.berth-cp-'));
+  let isMixed = false;
   try {
     const part = join(stage, 'r');
     const file = await open(part, 'wx', 0o600);
     try {
-      await new Download(files, stat.path, file, options).run();
+      const download = new Download(files, stat.path, file, options);
+      await download.run();
+      const { mode, modifiedAt } = await files.stat(stat.path, { signal: options.signal });
+      isMixed = await download.hasChanged();
       // Drops set-user-id and set-group-id.
-      await file.chmod(Number.parseInt(stat.mode, 8) & 0o777);
-      const modified = stat.modifiedAt === null ? new Date() : new Date(stat.modifiedAt);
+      await file.chmod(Number.parseInt(mode, 8) & 0o777);
+      const modified = modifiedAt === null ? new Date() : new Date(modifiedAt);
       await file.utimes(modified, modified);
       await file.sync();
     } finally {
@@ -73,6 +77,11 @@ export async function downloadFile(
     await rename(part, to.target);
   } finally {
     await rm(stage, { recursive: true, force: true });
+  }
+  if (isMixed) {
+    throw new CliFailure(
+      `${plainText(options.what)} changed while it was copied: the copy may have parts of two versions`,
+    );
   }
 }
 
@@ -106,6 +115,15 @@ class Download {
         await delay(Math.min(LONGEST_WAIT_MS, backedOff), undefined, { signal: this.#options.signal });
       }
     }
+  }
+
+  /** Reports whether the file has changed since the last part was requested. */
+  async hasChanged(): Promise<boolean> {
+    if (this.#etag === undefined || this.#at === 0) return false;
+    const range = { from: this.#at - 1, length: 1, ifRange: this.#etag };
+    const last = await this.#files.download(this.#path, { ...range, signal: this.#options.signal });
+    await last.stream.cancel();
+    return last.etag !== this.#etag;
   }
 
   async #receive(): Promise<void> {

@@ -70,6 +70,19 @@ export function isSelection({ all, status, metadata, endUser }: SelectionInput):
   return all === true || [status, metadata, endUser].some((option) => option !== undefined);
 }
 
+/** Reports whether the sandbox, as it is now, still matches the options of the selection. */
+export function isStillSelected(
+  { status, metadata = {}, endUser, project }: SelectionInput,
+  now: SandboxData,
+): boolean {
+  return (
+    (status === undefined || status.includes(now.status)) &&
+    (endUser === undefined || now.endUserId === endUser) &&
+    (project === undefined || now.projectId === project) &&
+    Object.entries(metadata).every(([key, value]) => String(now.metadata[key]) === value)
+  );
+}
+
 /** False if the sandbox is in the wanted state, or the service would refuse. */
 export function isChangedBy(action: BulkAction, { status, wakesFrom }: SandboxData): boolean {
   const rules: Readonly<Record<string, string | undefined>> = SANDBOX_ACTION_RULES[action];

@@ -5,7 +5,14 @@ import type { CliContext } from '../program/context.ts';
 import { runEach } from '../program/each.ts';
 import { EXIT, UsageError } from '../output/failure.ts';
 import { findSandbox, NoSandbox } from '../service/find-sandbox.ts';
-import { isChangedBy, isSelection, selectSandboxes, type BulkAction, type SelectionInput } from './selection.ts';
+import {
+  isChangedBy,
+  isStillSelected,
+  isSelection,
+  selectSandboxes,
+  type BulkAction,
+  type SelectionInput,
+} from './selection.ts';
 import { sandboxLine } from './view.ts';
 import type { Action, Input } from '../program/command-spec.ts';
 
@@ -74,11 +81,15 @@ async function changeSelected(context: CliContext, verb: Verb, options: Transiti
   const { berth } = await connect();
   let changed = 0;
   let failed = 0;
+  let skipped = 0;
   const work = async (id: string): Promise<SandboxData> => {
     try {
       const sandbox = await berth.sandboxes.get(id, { signal });
-      // Changed by another caller since the list.
-      if (!isChangedBy(verb.action, sandbox.data)) return sandbox.data;
+      // Changed since the list, or while the question was open.
+      if (!isChangedBy(verb.action, sandbox.data) || !isStillSelected(options, sandbox.data)) {
+        skipped += 1;
+        return sandbox.data;
+      }
       const { data } = await verb.act(sandbox, { wait: options.wait, signal });
       changed += 1;
       return data;
@@ -89,8 +100,13 @@ async function changeSelected(context: CliContext, verb: Verb, options: Transiti
   };
   const ids = selected.map(({ id }) => id);
   const each = { progressText: verb.progressText, work, show: (data: SandboxData) => show(context, data) };
-  const summary = (): void =>
-    out.note(`berth: ${options.wait ? verb.done : 'requested'}: ${changed}${failed > 0 ? `, failed: ${failed}` : ''}`);
+  const summary = (): void => {
+    const rest = [
+      ...(failed > 0 ? [`failed: ${failed}`] : []),
+      ...(skipped > 0 ? [`no longer selected: ${skipped}`] : []),
+    ];
+    out.note([`berth: ${options.wait ? verb.done : 'requested'}: ${changed}`, ...rest].join(', '));
+  };
   const code = await runEach(context, ids, each).catch((error: unknown) => {
     summary();
     throw error;

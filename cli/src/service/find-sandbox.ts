@@ -40,8 +40,13 @@ export async function findSandbox(
   }
   const { named, begun, where } = await search(place, typed);
   const shown = plainText(typed);
-  if (named.count > 0) return only(named, `have the name '${shown}'`);
   const isPrefix = typed.startsWith(TYPE);
+  // A name may look like the start of the id of another sandbox.
+  if (named.count > 0 && !isPrefix) return only(named, `have the name '${shown}'`);
+  if (named.count > 0) {
+    const both = [...named.first, ...begun.first.filter(({ id }) => named.first.every((one) => one.id !== id))];
+    return only({ first: both, count: Math.max(both.length, named.count) }, `have the name or start of id '${shown}'`);
+  }
   if (isPrefix && begun.count > 0) {
     const least = destructive ? PREFIX_CHARACTERS.destructive : PREFIX_CHARACTERS.min;
     if (typed.length < TYPE.length + least) {

@@ -62,7 +62,8 @@ test('a file is copied whole, with its mode and time and without set-user-ID', a
   assert.ok((await readFile(join(here, 'f'))).equals(CONTENT));
   const { mode, mtimeMs } = await stat(join(here, 'f'));
   assert.deepEqual([mode & 0o7777, mtimeMs], [0o750, 1_500_000_000_000]);
-  assert.deepEqual(orders, [`0 ${CONTENT.length}`]);
+  // The last byte is requested again, to see whether the file has changed.
+  assert.deepEqual(orders, [`0 ${CONTENT.length}`, `${CONTENT.length - 1} 1`]);
   assert.equal((await cp(here)).code, 0);
   assert.deepEqual(await readdir(here), ['f']);
 });
@@ -74,10 +75,10 @@ test('an empty file is copied', async () => {
 });
 
 test('a broken connection is resumed at its byte', async () => {
-  serve([{ breakAfter: 100_000 }, { breakAfter: 50_000 }, {}]);
+  serve([{ breakAfter: 100_000 }, { breakAfter: 50_000 }, {}, {}]);
   assert.deepEqual(await cp(), { code: 0, stdout: '', stderr: '' });
   assert.ok((await readFile(join(here, 'f'))).equals(CONTENT));
-  const firsts = orders.map((order) => {
+  const firsts = orders.slice(0, -1).map((order) => {
     const [first = 0, length = 0] = order.split(' ').map(Number);
     assert.equal(first + length, CONTENT.length, order);
     return first;
@@ -89,12 +90,21 @@ test('a broken connection is resumed at its byte', async () => {
 
 test('a file that changes between two parts is copied from its start, with a note', async () => {
   const other = Buffer.from('other content');
-  serve([{ breakAfter: 100_000 }, { content: other, version: 'a-2' }]);
+  const changed = { content: other, version: 'a-2' };
+  serve([{ breakAfter: 100_000 }, changed, changed]);
   const { code, stderr } = await cp();
   assert.equal(code, 0, stderr);
   assert.match(stderr, /data\/f has changed meanwhile: copying it from its start/);
   assert.equal(await readFile(join(here, 'f'), 'utf8'), 'other content');
-  assert.deepEqual(orders, ['0 300000', '0 13']);
+  assert.deepEqual(orders, ['0 300000', '0 13', '12 1']);
+});
+
+test('a file that changes while it is copied is kept, with exit code 1 and the reason', async () => {
+  serve([{}, { version: 'a-2' }]);
+  const { code, stderr } = await cp();
+  assert.equal(code, 1);
+  assert.match(stderr, /data\/f changed while it was copied: the copy may have parts of two versions/);
+  assert.ok((await readFile(join(here, 'f'))).equals(CONTENT));
 });
 
 test('a connection that keeps breaking ends the copy; the old file and nothing else is left', async () => {

@@ -82,12 +82,12 @@ export class Launcher {
     const folder = place?.folder ?? join(this.#folder, id);
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
-      const env = environmentOf(user, cwd, asked.terminal === undefined ? 'dumb' : 'xterm-256color');
+      const own = environmentOf(user, cwd, asked.terminal === undefined ? 'dumb' : 'xterm-256color');
+      const env = { ...own, ...variablesOf(options.env) };
       const owner = { ...user, groups: groupsOf(user, this.#config.user) };
       const launch = { folder, cwd, user: owner, records: place !== undefined };
       const program = programOf({ command, argv }, folder, user, env);
-      const variables = { ...env, ...variablesOf(options.env) };
-      const pid = await this.keeper.start(id, { ...asked, ...launch, env: variables, ...program });
+      const pid = await this.keeper.start(id, { ...asked, ...launch, env, ...program });
       return { id, pid, folder };
     } catch (error) {
       rmSync(folder, { recursive: true, force: true });

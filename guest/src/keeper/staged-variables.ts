@@ -2,8 +2,11 @@
 import { Refused } from '../access/refused.ts';
 
 const KEPT_MS = 60_000;
-/** Beyond it the oldest is dropped. */
-const MOST = 64;
+/**
+ * Starts of all kinds that can be under way at once, each with at most 64 KiB. Beyond it the oldest
+ * is dropped.
+ */
+const MOST = 512;
 
 export class StagedVariables {
   readonly #staged = new Map<string, { env: readonly string[]; timer: NodeJS.Timeout }>();

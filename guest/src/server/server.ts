@@ -71,7 +71,8 @@ export function createGuestServer({ secret, spaceEveryMs, handlers, wire = GUEST
 
 function refusalOf(error: unknown, request: IncomingMessage): { status: number; body: object } {
   const { status, code, errno } = knownOf(error);
-  if (status >= 500 && code === undefined) console.error(`${request.method} ${request.url}:`, error);
+  // Without the query, which may have a command.
+  if (status >= 500 && code === undefined) console.error(`${request.method} ${request.url?.split('?')[0]}:`, error);
 
   const message = messageOf(error).slice(0, 4_096);
   // JSON omits undefined fields.

@@ -5,6 +5,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { nullIf } from '@berth/os/errors.ts';
+import { bytesFrames } from '@berth/protocol/terminal-frames.ts';
 import { AgentDaemon } from '../agents/agent-daemon.ts';
 import type { TestDaemon } from '../daemon.ts';
 import { Attached, openStream, refusalOf, secured } from '../terminals/connection.ts';
@@ -47,10 +48,20 @@ test('an attached command and a terminal get staged variables, each once', async
   assert.match(output, /<in a terminal>/);
 });
 
+test('a login shell gets staged variables', async (t) => {
+  const daemon = await secured(t);
+  const variables = await stage(daemon, ['TEXT=in a shell'], SECRET);
+  const shell = await openStream(daemon, { cols: '80', rows: '24', variables });
+  shell.write(bytesFrames(Buffer.from('echo "<$TEXT>"; exit\n')));
+  let output = '';
+  for await (const chunk of shell) output += (chunk as Buffer).toString();
+  assert.match(output, /<in a shell>/);
+});
+
 test('variables that are gone or unknown refuse a start, and the oldest are dropped first', async (t) => {
   const daemon = await secured(t);
   const first = await stage(daemon, ['A=a'], SECRET);
-  for (let count = 0; count < 64; count += 1) await stage(daemon, ['A=a'], SECRET);
+  for (let count = 0; count < 512; count += 1) await stage(daemon, ['A=a'], SECRET);
   for (const variables of [first, randomBytes(16).toString('hex')]) {
     const refused = await refusalOf(daemon, `?tty=false&command=true&variables=${variables}`);
     assert.equal(refused.status, 503);

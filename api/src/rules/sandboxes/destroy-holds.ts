@@ -7,7 +7,7 @@ import { isDeathCode } from './machine-death.ts';
 export type DestroyHolds = 'machine' | 'disk' | 'nothing';
 
 /** Refusals of a create (protocol) by which a host confirms that no VM exists. */
-const NEVER_MADE: ReadonlySet<string> = new Set(['create_failed', 'insufficient_capacity']);
+export const NEVER_MADE: ReadonlySet<string> = new Set(['create_failed', 'insufficient_capacity']);
 
 /**
  * Capacity held until a destroy that starts now completes. Reserves a whole VM if one may still run

@@ -31,6 +31,7 @@ export async function execInSandbox(
   request: ExecRequest,
   signal: AbortSignal,
 ): Promise<ExecResult> {
+  const env = await environmentFor(context, sandbox, request.env);
   const inUse = await ensureAwake(context, actor, sandbox, { action: 'exec', signalOfUse: 'exec' }, signal);
   const noted = insertActivity(context.db, {
     orgId: inUse.org_id,
@@ -45,7 +46,6 @@ export async function execInSandbox(
   noted.catch((error: unknown) => unrecorded.abort(error));
   const use = trackActivity(context, inUse.id, 'exec');
   try {
-    const env = await environmentFor(context, inUse, request.env);
     const result = await context.hosts
       .at(inUse.host_url)
       .exec(inUse.id, { ...request, env }, { signal: AbortSignal.any([signal, unrecorded.signal]) });

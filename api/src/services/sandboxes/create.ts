@@ -7,6 +7,7 @@ import type { CreateSandboxBody } from '@berth/contract/sandboxes/sandboxes.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { chooseAllocation, type ChosenAllocation } from '../../rules/sandboxes/allocation.ts';
 import { CodedError, invalidField } from '../../rules/coded-error.ts';
+import { NEVER_MADE } from '../../rules/sandboxes/destroy-holds.ts';
 import { requireSameFields, type KeyFields } from '../../rules/sandboxes/key-fields.ts';
 import { requireConsistentMode, requireModeAllowed } from '../../rules/sandboxes/ephemeral.ts';
 import { requireSizeWithinPlan, requireTtlWithinPlan } from '../../rules/billing/plan-limits.ts';
@@ -29,6 +30,7 @@ import { claimIdempotencyKey } from './idempotency.ts';
 import { withCapacity } from '../hosts/capacity-wait.ts';
 import { reserveHost } from '../hosts/placement.ts';
 import { planInForce, requireConcurrentRoom } from '../billing/plans.ts';
+import { transitionSandbox } from './transition.ts';
 import { waitUntilSettled, type TransitionAnswer } from './wait.ts';
 import { requireMachineHours } from '../usage/caps.ts';
 import { hasEnded, wakeSandboxOfKey } from './wake-of-key.ts';
@@ -92,7 +94,7 @@ export async function createSandbox(
       });
       const repository = repositoryOf(context, body, project);
       const fields = keyFieldsOf({ project, body, chosen, repository });
-      const keyed = await claimKey(trx, project.id, body, fields);
+      const keyed = await claimKey(context, trx, actor, { project, body, fields });
       if (keyed !== undefined) return { keyOf: keyed };
       const plan = await planInForce(context, trx, orgId);
       requireSizeWithinPlan(plan, chosen.allocation);
@@ -164,10 +166,10 @@ function keyFieldsOf({ project, body, chosen, repository }: Choice): KeyFields {
  * create makes one, or has no key. Throws `sandbox_differs`.
  */
 async function claimKey(
+  context: ServiceContext,
   trx: DatabaseTransaction,
-  projectId: string,
-  body: CreateSandboxBody,
-  fields: KeyFields,
+  actor: Actor,
+  { project: { id: projectId }, body, fields }: Pick<NewlyChosen, 'project' | 'body' | 'fields'>,
 ): Promise<string | undefined> {
   if (body.getOrCreate === undefined) return undefined;
   const key = { projectId, key: body.getOrCreate.key };
@@ -180,12 +182,34 @@ async function claimKey(
   }
   if (existing === undefined) return undefined;
   if (hasEnded(existing)) {
-    if (existing.status === 'failed') await clearSandboxKey(trx, existing.id);
+    if (existing.status === 'failed') await giveUpKey(context, trx, actor, existing);
     return undefined;
   }
   if (existing.key_fields === null) throw new Error(`the sandbox ${existing.id} has a key without fields`);
   requireSameFields(body, fields, { id: existing.id, fields: existing.key_fields });
   return existing.id;
+}
+
+/** Takes the key of a failed sandbox for its successor; deletes one that never ran. */
+async function giveUpKey(
+  { lifecycle }: ServiceContext,
+  trx: DatabaseTransaction,
+  actor: Actor,
+  { id: sandboxId, epoch, status_reason_code: reason }: SandboxRow,
+): Promise<void> {
+  if (reason === null || !NEVER_MADE.has(reason)) {
+    await clearSandboxKey(trx, sandboxId);
+    return;
+  }
+  const { outcome, sandbox } = await transitionSandbox(trx, {
+    sandboxId,
+    epoch,
+    to: 'destroying',
+    actor,
+    newEpoch: true,
+  });
+  if (outcome !== 'changed') throw new Error(`a destroy from failed was ${outcome}`);
+  await lifecycle.enqueue(trx, 'destroy', { sandboxId, epoch: sandbox.epoch });
 }
 
 /** Throws `invalid_request` for a repository that the service does not clone. */

@@ -83,12 +83,9 @@ export async function storeVariables(
   { orgId, sandboxId, changes, kept = [] }: Storing,
 ): Promise<number> {
   const keys = secretKey.keysFor('sandbox-variables');
-  const added = Object.entries(changes).flatMap(([name, value]) => {
-    if (value === null) return [];
-    const of = { orgId, sandboxId, name };
-    const bytes = Buffer.byteLength(name) + Buffer.byteLength(value);
-    return [{ ...of, bytes, sealed: sealText(keys, store.variableId(of), value) }];
-  });
+  const added = Object.entries(changes).flatMap(([name, value]) =>
+    value === null ? [] : [{ name, value, bytes: Buffer.byteLength(name) + Buffer.byteLength(value) }],
+  );
   const all = [...kept, ...added];
   const bytes = all.reduce((sum, one) => sum + one.bytes, 0);
   const most = SANDBOX_VARIABLES;
@@ -96,7 +93,13 @@ export async function storeVariables(
     throw invalidField('body.variables', `makes ${all.length} variables; at most ${most.variables} are kept`);
   if (bytes > most.bytes)
     throw invalidField('body.variables', `makes ${bytes} bytes of names and values; at most ${most.bytes} are kept`);
-  await store.writeVariables(trx, added);
+  await store.writeVariables(
+    trx,
+    added.map(({ name, value, bytes: size }) => {
+      const of = { orgId, sandboxId, name };
+      return { ...of, bytes: size, sealed: sealText(keys, store.variableId(of), value) };
+    }),
+  );
   return added.length;
 }
 

@@ -3,6 +3,8 @@
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { CodedError } from '../../rules/coded-error.ts';
+import { NEVER_MADE } from '../../rules/sandboxes/destroy-holds.ts';
+import { isDeathCode } from '../../rules/sandboxes/machine-death.ts';
 import type { ChangeWatch } from '../../store/database/changes.ts';
 import type { SandboxRow } from '../../store/database/schema.ts';
 import { findSandbox } from '../../store/sandboxes/sandboxes.ts';
@@ -12,9 +14,13 @@ import { recordActivity } from './activity-signal.ts';
 import type { TransitionAnswer } from './wait.ts';
 import { requestWake } from './wake.ts';
 
-/** Deleted, being deleted, or failed with nothing to wake from. */
-export function hasEnded({ status, wakes_from: wakesFrom }: SandboxRow): boolean {
-  return status === 'destroying' || status === 'deleted' || (status === 'failed' && wakesFrom === null);
+/**
+ * Deleted, being deleted, or failed with nothing to wake from, as its host confirmed. After other
+ * failures, such as a lost host, the VM may come back with its data.
+ */
+export function hasEnded({ status, wakes_from: wakesFrom, status_reason_code: reason }: SandboxRow): boolean {
+  if (status !== 'failed') return status === 'destroying' || status === 'deleted';
+  return wakesFrom === null && reason !== null && (isDeathCode(reason) || NEVER_MADE.has(reason));
 }
 
 /**
@@ -33,7 +39,10 @@ export async function wakeSandboxOfKey(
   try {
     for (let asked = false; ;) {
       const now = await unlessMoving(context, watch, sandboxId, answer);
-      if (now === undefined || hasEnded(now)) return undefined;
+      if (now === undefined || now.status === 'destroying' || now.status === 'deleted') return undefined;
+      // It was alive when the key was read: the caller gets the reason, as that of the create does.
+      if (hasEnded(now)) return now;
+      if (now.status === 'failed' && now.wakes_from === null) throw notBack(now);
       const { awake, settled } = SANDBOX_STATES[now.status];
       if (awake) {
         if (await recordActivity(context, now, 'create')) return now;
@@ -84,4 +93,11 @@ async function wakeUnlessChanged(
     if (now !== undefined && now.status === asleep.status && now.epoch === asleep.epoch) throw error;
     return undefined;
   }
+}
+
+function notBack({ id, status_reason_message: reason }: SandboxRow): CodedError {
+  const message =
+    `cannot wake the sandbox ${id} of this key: ${reason ?? 'it failed'}. It may come back with its host; ` +
+    'destroy it to get another one';
+  return new CodedError('sandbox_state_conflict', message);
 }

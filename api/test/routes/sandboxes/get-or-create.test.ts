@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { sql } from 'kysely';
+import { wakeSandboxOfKey } from '../../../src/services/sandboxes/wake-of-key.ts';
 import type { SandboxRow } from '../../../src/store/database/schema.ts';
 import { startApi, type Answer, type CallOptions, type TestApi, type TestOrg } from '../../world/api.ts';
 import { settled } from '../../world/settled.ts';
@@ -98,13 +99,54 @@ test('a deleted sandbox gets a successor', async () => {
   assert.equal((await rowOf(id)).key, 'deleted');
 });
 
-test('a sandbox that failed without a disk loses its key to a successor', async () => {
+test('a sandbox that never ran is deleted for a successor', async () => {
   api.host.refuseCreates.push({ code: 'create_failed', message: 'no VM today' });
   const failed = (await settled(api, () => ensure('failed'))).body.sandbox;
   assert.equal(failed.status, 'failed');
   const next = await settled(api, () => ensure('failed'));
   assert.deepEqual([isReplay(next), next.body.sandbox.status], [false, 'ready']);
-  assert.deepEqual([(await rowOf(failed.id)).key, next.body.sandbox.key], [null, 'failed']);
+  await untilTrue('the failed one is deleted', async () => (await rowOf(failed.id)).status === 'deleted');
+});
+
+test('a caller that waited for the create of another gets its failure, not a sandbox of its own', async () => {
+  const { id } = await api.makeSandbox('failed', { status_reason_code: 'create_failed' });
+  const actor = {
+    kind: 'api_key',
+    id: 'key',
+    userId: 'user',
+    requestId: null,
+    orgId: api.orgId,
+    scopes: null,
+  } as const;
+  const answer = { respondAsync: false, signal: AbortSignal.timeout(1) };
+  const found = await wakeSandboxOfKey(api.context, { ...actor, role: 'owner' }, id, answer);
+  assert.deepEqual([found?.id, found?.status], [id, 'failed']);
+});
+
+test('a sandbox that died for good loses its key to a successor', async () => {
+  const { id } = (await settled(api, () => ensure('died'))).body.sandbox;
+  api.host.killVm(id, 'QEMU exited', { keeps: 'nothing', deathCode: 'qemu_crash' });
+  await untilTrue('the sandbox fails', async () => (await rowOf(id)).status === 'failed');
+  const next = await settled(api, () => ensure('died'));
+  assert.deepEqual([isReplay(next), next.body.sandbox.status], [false, 'ready']);
+  assert.deepEqual([(await rowOf(id)).key, (await rowOf(id)).status], [null, 'failed']);
+});
+
+test('a sandbox that may come back with its host keeps its key: 409 with the remedy', async () => {
+  const { id } = await api.makeSandbox('failed', {
+    key: 'lost',
+    key_fields: JSON.stringify((await rowOf((await settled(api, () => ensure('shape'))).body.sandbox.id)).key_fields),
+    status_reason_code: 'machine_lost',
+    status_reason_message: 'its host no longer has it',
+  });
+  const { status, body } = await ensure('lost');
+  assert.deepEqual([status, body.error.code], [409, 'sandbox_state_conflict']);
+  assert.match(
+    body.error.message,
+    /its host no longer has it\. It may come back with its host; destroy it to get another/,
+  );
+  await move(id, 'destroy');
+  assert.equal((await settled(api, () => ensure('lost'))).body.sandbox.status, 'ready');
 });
 
 test('a sandbox that failed with its disk is woken from it', async () => {

@@ -626,7 +626,7 @@ export type CreateSandboxRequest = {
 };
 
 /**
- * Returns the project's sandbox of this key if it has one, and wakes it; otherwise creates it. Concurrent requests get one sandbox. A sandbox that is deleted, or failed and lost its disk, gets a successor. `name`, `metadata` and `idleMinutes` apply to a create only; any other field that differs from the create of the sandbox is 409 `sandbox_differs`. Also requires `sandbox.wake`; excludes `Idempotency-Key`.
+ * Returns the project's sandbox of this key if it has one, and wakes it; otherwise creates it. Concurrent requests get one sandbox. A sandbox that is deleted, or died without a disk, gets a successor. `name`, `metadata` and `idleMinutes` apply to a create only; any other field that differs from the create of the sandbox is 409 `sandbox_differs`. Also requires `sandbox.wake`; excludes `Idempotency-Key`.
  */
 export type CreateSandboxRequestGetOrCreate = {
     /**
