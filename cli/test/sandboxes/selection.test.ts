@@ -95,7 +95,7 @@ test('each failure is reported, the rest is done, and the exit code is 1', async
   };
   const second = await run('sleep', '--metadata', 'team=x', '--yes');
   assert.deepEqual([second.code, second.stdout], [0, `${raced.id} deleted\n${made[1]?.id} stopped\n`], second.stderr);
-  assert.match(second.stderr, /^berth: put to sleep: 1$/m);
+  assert.match(second.stderr, /^berth: put to sleep: 1, no longer selected: 1$/m);
 });
 
 test('in a terminal the selection is shown and confirmed', async () => {
