@@ -17,10 +17,11 @@ const SEED = '1';
 const never = new AbortController().signal;
 
 test('requests made from openapi.json get only documented statuses and schemas and no 500', async () => {
-  const report = await fuzzApi('fake', { seed: SEED, runs: 250, clients: 3, say: console.log, signal: never });
+  const runs = 5 * operations.length;
+  const report = await fuzzApi('fake', { seed: SEED, runs, clients: 3, say: console.log, signal: never });
   console.log(report.lastLine(SEED));
   assert.deepEqual(report.findings, []);
-  assert.ok(report.requests >= 250);
+  assert.ok(report.requests >= runs);
   const { length } = report.neverSucceeded();
   assert.ok(length < operations.length / 2, `${length} operations were never answered with a success`);
 });

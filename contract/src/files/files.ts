@@ -46,7 +46,8 @@ export const ifUnchanged = z
 
 export const newMode = z
   .string()
-  .regex(/^0?[0-7]{3}$/, 'must be permission bits in octal, three digits after an optional 0, such as `0644`');
+  .regex(/^0?[0-7]{3}$/, 'must be permission bits in octal, three digits after an optional 0, such as `0644`')
+  .meta({ examples: ['0644', '755'] });
 export const writtenMode = newMode
   .optional()
   .describe('Permission bits in octal, such as `0644`. By default those of the replaced file; of a new file `0644`.');

@@ -156,7 +156,7 @@ export class PreviewClient {
     const said = JSON.parse(body.toString('utf8')) as { head: string; digest: string };
     const head = Buffer.from(said.head, 'base64').toString('latin1');
     if (this.#secrets.some((secret) => head.includes(secret))) return `the app was given a secret: ${head}`;
-    if (head.includes(HOP_MARKER) || /\r\nx-berth-/i.test(head))
+    if (head.includes(HOP_MARKER) || /\r\nx-berth-(?!forwarded-(?:host|proto):)/i.test(head))
       return `the app was given what means one connection: ${head}`;
     const [given = '', target = ''] = (head.split('\r\n', 1)[0] ?? '').split(' ');
     if (given !== method) return `the app was asked with ${given}`;

@@ -3238,7 +3238,11 @@ export const ROUTES = [
         "required": false,
         "schema": {
           "type": "string",
-          "pattern": "^0?[0-7]{3}$"
+          "pattern": "^0?[0-7]{3}$",
+          "examples": [
+            "0644",
+            "755"
+          ]
         }
       }
     ],
@@ -4448,6 +4452,10 @@ export const SCHEMAS = {
       "mode": {
         "type": "string",
         "pattern": "^0?[0-7]{3}$",
+        "examples": [
+          "0644",
+          "755"
+        ],
         "description": "Permission bits in octal, such as `0755`. Set-user-ID, set-group-ID and sticky are cleared."
       }
     },
@@ -4938,7 +4946,11 @@ export const SCHEMAS = {
       "mode": {
         "description": "Permission bits in octal, such as `0644`. By default those of the replaced file; of a new file `0644`.",
         "type": "string",
-        "pattern": "^0?[0-7]{3}$"
+        "pattern": "^0?[0-7]{3}$",
+        "examples": [
+          "0644",
+          "755"
+        ]
       }
     },
     "required": [
