@@ -30,7 +30,7 @@ import { claimIdempotencyKey } from './idempotency.ts';
 import { withCapacity } from '../hosts/capacity-wait.ts';
 import { reserveHost } from '../hosts/placement.ts';
 import { planInForce, requireConcurrentRoom } from '../billing/plans.ts';
-import { transitionSandbox } from './transition.ts';
+import { intendDestroy } from './intent.ts';
 import { waitUntilSettled, type TransitionAnswer } from './wait.ts';
 import { requireMachineHours } from '../usage/caps.ts';
 import { hasEnded, wakeSandboxOfKey } from './wake-of-key.ts';
@@ -192,24 +192,13 @@ async function claimKey(
 
 /** Takes the key of a failed sandbox for its successor; deletes one that never ran. */
 async function giveUpKey(
-  { lifecycle }: ServiceContext,
+  context: ServiceContext,
   trx: DatabaseTransaction,
   actor: Actor,
-  { id: sandboxId, epoch, status_reason_code: reason }: SandboxRow,
+  failed: SandboxRow,
 ): Promise<void> {
-  if (reason === null || !NEVER_MADE.has(reason)) {
-    await clearSandboxKey(trx, sandboxId);
-    return;
-  }
-  const { outcome, sandbox } = await transitionSandbox(trx, {
-    sandboxId,
-    epoch,
-    to: 'destroying',
-    actor,
-    newEpoch: true,
-  });
-  if (outcome !== 'changed') throw new Error(`a destroy from failed was ${outcome}`);
-  await lifecycle.enqueue(trx, 'destroy', { sandboxId, epoch: sandbox.epoch });
+  if (NEVER_MADE.has(failed.status_reason_code ?? '')) await intendDestroy(context, trx, failed, { actor });
+  else await clearSandboxKey(trx, failed.id);
 }
 
 /** Throws `invalid_request` for a repository that the service does not clone. */

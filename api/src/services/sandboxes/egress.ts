@@ -8,13 +8,13 @@ import type { EgressDenied } from '@berth/protocol/egress.ts';
 import { HostError } from '../../hosts/error.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { canonicalJson } from '../../rules/canonical-json.ts';
-import { CodedError } from '../../rules/coded-error.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import { readClock } from '../../store/database/clock.ts';
 import type { DatabaseTransaction, SandboxRow } from '../../store/database/schema.ts';
 import { writeEgressDenied } from '../../store/sandboxes/egress-denied.ts';
 import { egressOf, findSandbox, lockSandbox, writeSandboxEgress } from '../../store/sandboxes/sandboxes.ts';
 import type { ServiceContext } from '../context/context.ts';
+import { lockChangeable } from './intent.ts';
 
 /** Throws `sandbox_state_conflict` for a sandbox that is deleted or being deleted. */
 export async function setEgress(
@@ -24,10 +24,7 @@ export async function setEgress(
   egress: EgressBody,
 ): Promise<{ sandbox: SandboxRow; enforced: boolean }> {
   const sandbox = await context.db.transaction().execute(async (trx) => {
-    const before = await lockSandbox(trx, sandboxId);
-    if (before === undefined) throw new CodedError('sandbox_not_found', 'there is no sandbox with this id');
-    if (before.status === 'destroying' || before.status === 'deleted')
-      throw new CodedError('sandbox_state_conflict', `the sandbox is ${before.status}; it has no network any more`);
+    const before = await lockChangeable(trx, sandboxId, 'it has no network any more');
     if (canonicalJson(before.egress) === canonicalJson(egress)) return before;
     const after = await writeSandboxEgress(trx, before, egress);
     await insertActivity(trx, {

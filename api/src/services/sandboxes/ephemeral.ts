@@ -4,14 +4,11 @@ import type { Actor } from '../../rules/access/access.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { renewedExpiry, requireRenewalWithinPlan, type Session } from '../../rules/sandboxes/renewal.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
-import { lockSandbox } from '../../store/sandboxes/sandboxes.ts';
 import type { SandboxRow } from '../../store/database/schema.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { planInForce } from '../billing/plans.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
-import { SANDBOX_ACTION_RULES } from '@berth/contract/sandboxes/state.ts';
-import { commitIntent, type IntentContext } from './intent.ts';
-import { transitionSandbox } from './transition.ts';
+import { commitIntent, intendDestroy, isEnding, lockExisting, type IntentContext } from './intent.ts';
 import { extendExpiry, hasExpired } from '../../store/sandboxes/expiry.ts';
 
 /**
@@ -21,8 +18,7 @@ import { extendExpiry, hasExpired } from '../../store/sandboxes/expiry.ts';
  */
 export async function renewSandbox(context: ServiceContext, actor: Actor, sandboxId: string): Promise<SandboxRow> {
   return await context.db.transaction().execute(async (trx) => {
-    const before = await lockSandbox(trx, sandboxId);
-    if (before === undefined) throw new CodedError('sandbox_not_found', 'there is no sandbox with this id');
+    const before = await lockExisting(trx, sandboxId);
     const session = sessionOf(before);
     requireLegal('renew', before.status);
     const sandbox = await extendExpiry(trx, sandboxId, session.ttlSeconds);
@@ -59,22 +55,13 @@ function sessionOf(sandbox: SandboxRow): Session {
 export async function expireSandbox(context: IntentContext, sandboxId: string): Promise<boolean> {
   let ended = false;
   await commitIntent(context, sandboxId, async (trx, before) => {
-    if (SANDBOX_ACTION_RULES.destroy[before.status] !== 'do' || !(await hasExpired(trx, before.id)))
-      return { sandbox: before, enqueued: false };
-
-    const { outcome, sandbox } = await transitionSandbox(trx, {
-      sandboxId: before.id,
-      epoch: before.epoch,
-      to: 'destroying',
-      newEpoch: true,
+    if (isEnding(before) || !(await hasExpired(trx, before.id))) return { sandbox: before, enqueued: false };
+    ended = true;
+    return await intendDestroy(context, trx, before, {
       actor: { kind: 'system', id: null, userId: null },
       kind: 'sandbox_expired',
       details: { expiredAt: before.expires_at, ttlSeconds: before.ttl_seconds },
     });
-    if (outcome !== 'changed') throw new Error(`the expiry of a sandbox that is ${before.status} was ${outcome}`);
-    await context.lifecycle.enqueue(trx, 'destroy', { sandboxId: sandbox.id, epoch: sandbox.epoch });
-    ended = true;
-    return { sandbox, enqueued: true };
   });
   return ended;
 }

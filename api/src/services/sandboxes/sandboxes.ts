@@ -3,9 +3,7 @@
 import type { SandboxSort } from '@berth/contract/sandboxes/list.ts';
 import type { StartDelay } from '@berth/contract/sandboxes/sandboxes.ts';
 import type { PageQuery } from '@berth/contract/route/page.ts';
-import { SANDBOX_ACTION_RULES } from '@berth/contract/sandboxes/state.ts';
 import type { Actor } from '../../rules/access/access.ts';
-import { CodedError } from '../../rules/coded-error.ts';
 import { readInPages, type PageFields } from '../../rules/page.ts';
 import {
   countSandboxes as selectCounts,
@@ -13,10 +11,10 @@ import {
   type SandboxFilter,
 } from '../../store/sandboxes/list.ts';
 import { findVmSupply } from '../../store/hosts/hosts.ts';
-import { lockSandbox, type LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
+import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import type { SandboxRow } from '../../store/database/schema.ts';
 import type { ServiceContext } from '../context/context.ts';
-import { transitionSandbox } from './transition.ts';
+import { commitIntent, intendDestroy, isEnding } from './intent.ts';
 import { waitUntilSettled, type TransitionAnswer } from './wait.ts';
 
 export type { LocatedSandboxRow, SandboxRow, TransitionAnswer };
@@ -70,22 +68,9 @@ export async function destroySandbox(
 ): Promise<SandboxRow> {
   const watch = context.changes.watch(sandboxId);
   try {
-    const { sandbox, started } = await context.db.transaction().execute(async (trx) => {
-      const before = await lockSandbox(trx, sandboxId);
-      if (before === undefined) throw new CodedError('sandbox_not_found', 'there is no sandbox with this id');
-      if (SANDBOX_ACTION_RULES.destroy[before.status] === 'done') return { sandbox: before, started: false };
-      const result = await transitionSandbox(trx, {
-        sandboxId,
-        epoch: before.epoch,
-        to: 'destroying',
-        actor,
-        newEpoch: true,
-      });
-      if (result.outcome !== 'changed') throw new Error(`a destroy from ${before.status} was ${result.outcome}`);
-      await context.lifecycle.enqueue(trx, 'destroy', { sandboxId, epoch: result.sandbox.epoch });
-      return { sandbox: result.sandbox, started: true };
-    });
-    if (started) context.lifecycle.started();
+    const sandbox = await commitIntent(context, sandboxId, async (trx, before) =>
+      isEnding(before) ? { sandbox: before, enqueued: false } : await intendDestroy(context, trx, before, { actor }),
+    );
     return await waitUntilSettled(context, watch, sandbox, answer);
   } finally {
     watch.close();

@@ -2,11 +2,11 @@
 import type { UpdateSandboxBody } from '@berth/contract/sandboxes/update.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { canonicalJson } from '../../rules/canonical-json.ts';
-import { CodedError } from '../../rules/coded-error.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import type { SandboxRow } from '../../store/database/schema.ts';
-import { lockSandbox, writeSandboxLabels } from '../../store/sandboxes/sandboxes.ts';
+import { writeSandboxLabels } from '../../store/sandboxes/sandboxes.ts';
 import type { ServiceContext } from '../context/context.ts';
+import { lockChangeable } from './intent.ts';
 
 /** Throws `sandbox_state_conflict` for a sandbox that is deleted or being deleted. */
 export async function updateSandbox(
@@ -16,10 +16,7 @@ export async function updateSandbox(
   body: UpdateSandboxBody,
 ): Promise<SandboxRow> {
   return await context.db.transaction().execute(async (trx) => {
-    const before = await lockSandbox(trx, sandboxId);
-    if (before === undefined) throw new CodedError('sandbox_not_found', 'there is no sandbox with this id');
-    if (before.status === 'destroying' || before.status === 'deleted')
-      throw new CodedError('sandbox_state_conflict', `the sandbox is ${before.status}; it cannot be changed any more`);
+    const before = await lockChangeable(trx, sandboxId, 'it cannot be changed any more');
     const current = { name: before.name, metadata: before.metadata, idleMinutes: before.idle_minutes };
     const fields = (['name', 'metadata', 'idleMinutes'] as const).filter(
       (field) => body[field] !== undefined && canonicalJson(body[field]) !== canonicalJson(current[field]),

@@ -8,10 +8,10 @@ import type { Actor } from '../../rules/access/access.ts';
 import { CodedError, invalidField } from '../../rules/coded-error.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import type { DatabaseTransaction } from '../../store/database/schema.ts';
-import { lockSandbox } from '../../store/sandboxes/sandboxes.ts';
 import * as store from '../../store/sandboxes/variables.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { openText, sealText } from '../context/sealed.ts';
+import { lockChangeable } from './intent.ts';
 import type { SandboxInUse } from './use.ts';
 
 type Changes = Readonly<Record<string, string | null>>;
@@ -38,15 +38,7 @@ export async function changeVariables(
   { changes, replaces }: { changes: Changes; replaces: boolean },
 ): Promise<Variable[]> {
   return await context.db.transaction().execute(async (trx) => {
-    const sandbox = await lockSandbox(trx, sandboxId);
-    if (sandbox === undefined) throw new CodedError('sandbox_not_found', 'there is no sandbox with this id');
-    if (sandbox.status === 'destroying' || sandbox.status === 'deleted') {
-      throw new CodedError(
-        'sandbox_state_conflict',
-        `the sandbox is ${sandbox.status}; it starts no programs any more`,
-      );
-    }
-
+    const sandbox = await lockChangeable(trx, sandboxId, 'it starts no programs any more');
     const before = await store.listVariables(trx, sandboxId);
     const removed = before
       .map(({ name }) => name)

@@ -11,6 +11,7 @@ import { findSandbox } from '../../store/sandboxes/sandboxes.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { withCapacity } from '../hosts/capacity-wait.ts';
 import { recordActivity } from './activity-signal.ts';
+import { isEnding } from './intent.ts';
 import type { TransitionAnswer } from './wait.ts';
 import { requestWake } from './wake.ts';
 
@@ -18,8 +19,9 @@ import { requestWake } from './wake.ts';
  * Deleted, being deleted, or failed with nothing to wake from, as its host confirmed. After other
  * failures, such as a lost host, the VM may come back with its data.
  */
-export function hasEnded({ status, wakes_from: wakesFrom, status_reason_code: reason }: SandboxRow): boolean {
-  if (status !== 'failed') return status === 'destroying' || status === 'deleted';
+export function hasEnded(sandbox: SandboxRow): boolean {
+  const { status, wakes_from: wakesFrom, status_reason_code: reason } = sandbox;
+  if (status !== 'failed') return isEnding(sandbox);
   return wakesFrom === null && reason !== null && (isDeathCode(reason) || NEVER_MADE.has(reason));
 }
 
@@ -39,8 +41,8 @@ export async function wakeSandboxOfKey(
   try {
     for (let asked = false; ;) {
       const now = await unlessMoving(context, watch, sandboxId, answer);
-      if (now === undefined || now.status === 'destroying' || now.status === 'deleted') return undefined;
-      // It was alive when the key was read: the caller gets the reason, as that of the create does.
+      if (now === undefined || isEnding(now)) return undefined;
+      // Alive when the key was read: the caller gets the reason, as that of the create does.
       if (hasEnded(now)) return now;
       if (now.status === 'failed' && now.wakes_from === null) throw notBack(now);
       const { awake, settled } = SANDBOX_STATES[now.status];
