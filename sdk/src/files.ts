@@ -167,7 +167,7 @@ export class SandboxFiles {
     return await raw.statFile({ path: { sandboxId: this.#sandboxId }, query: { path }, ...set(options) });
   }
 
-  /** Whether there is a file, a folder or a link itself, dangling or not, at the path. */
+  /** Reports whether the path has a file, a folder or a link itself, dangling or not. */
   async exists(path: string, options: CallOptions = {}): Promise<boolean> {
     try {
       await this.stat(path, options);

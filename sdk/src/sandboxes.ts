@@ -106,7 +106,7 @@ export class Sandboxes {
     const known = idempotencyKey !== undefined;
     const headers = known ? { 'Idempotency-Key': idempotencyKey } : {};
     const notes = { repeatable: known, whenLost: known ? LOST_WITH_KEY : LOST };
-    const sandbox = await this.#post(spec, options, headers, notes);
+    const sandbox = await this.#post(await this.#placed(spec, options), options, headers, notes);
     if (!wait) return sandbox;
     try {
       return await settle(sandbox, 'running', { startedMs, signal, timeoutMs }, true);
@@ -128,12 +128,13 @@ export class Sandboxes {
     if (key === undefined)
       throw new BerthError('getOrCreate requires a key or an endUserId', { code: 'configuration' });
     const notes = { repeatable: true, whenLost: 'Repeat the call: it returns the sandbox, or creates it.' };
+    const placed = await this.#placed({ ...fields, getOrCreate: { key } }, options);
     const deadline = new Deadline(timeoutMs, `getOrCreate of the key ${JSON.stringify(key)}`, [signal]);
     try {
       for (;;) {
         try {
           const call = { ...options, signal: deadline.signal };
-          const sandbox = await this.#post({ ...fields, getOrCreate: { key } }, call, {}, notes);
+          const sandbox = await this.#post(placed, call, {}, notes);
           if (!wait) return sandbox;
           return await settle(sandbox, 'running', { startedMs, signal, timeoutMs }, true);
         } catch (error) {
@@ -147,18 +148,25 @@ export class Sandboxes {
     }
   }
 
-  async #post(
+  /** The request of a create, with its org and project. */
+  async #placed(
     spec: SandboxSpec & Pick<CreateBody, 'getOrCreate'>,
-    { orgId: org, wait = true, signal, timeoutMs = TRANSITION_TIMEOUT_MS }: CreateOptions,
+    options: { orgId?: string },
+  ): Promise<{ path: { orgId: string }; body: CreateBody }> {
+    const orgId = await this.#calls.orgId(options.orgId);
+    const projectId = await this.#calls.projectId(spec.projectId, orgId);
+    return { path: { orgId }, body: { agent: 'agent_one', ...spec, projectId } };
+  }
+
+  async #post(
+    request: { path: { orgId: string }; body: CreateBody },
+    { wait = true, signal, timeoutMs = TRANSITION_TIMEOUT_MS }: TransitionOptions,
     headers: Record<string, string>,
     notes: { repeatable: boolean; whenLost: string },
   ): Promise<Sandbox> {
     const { raw, with: set } = this.#calls;
-    const orgId = await this.#calls.orgId(org);
-    const projectId = await this.#calls.projectId(spec.projectId, orgId);
     const { sandbox } = await raw.createSandbox({
-      path: { orgId },
-      body: { agent: 'agent_one', ...spec, projectId },
+      ...request,
       headers: { ...headers, ...(wait ? {} : { Prefer: 'respond-async' }) },
       ...set({ signal, ...(wait ? {} : { timeoutMs }), ...notes }),
     });

@@ -2,13 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { BerthError, type AgentReply, type AgentSession, type AgentTurn, type Berth } from '../src/index.ts';
-import { realWorld, worldInMemory, type World } from './worlds.ts';
-
-const failing = (code: string, status?: number) => (error: unknown) => {
-  assert.ok(error instanceof BerthError, String(error));
-  assert.deepEqual([error.code, error.status], [code, status], error.message);
-  return true;
-};
+import { failing, realWorld, worldInMemory, type World } from './worlds.ts';
 
 async function textsOf(replies: AsyncIterable<AgentReply>): Promise<string[]> {
   const texts: string[] = [];

@@ -2,14 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Sandbox } from '../src/index.ts';
-import { BerthError, type Berth } from '../src/index.ts';
-import { realWorld, worldInMemory, type World } from './worlds.ts';
-
-const failing = (code: string, status?: number) => (error: unknown) => {
-  assert.ok(error instanceof BerthError, String(error));
-  assert.deepEqual([error.code, error.status], [code, status], error.message);
-  return true;
-};
+import type { Berth } from '../src/index.ts';
+import { failing, realWorld, worldInMemory, type World } from './worlds.ts';
 
 for (const start of [realWorld, worldInMemory]) {
   describe(start === realWorld ? 'on the real service' : 'on the test server', () => {

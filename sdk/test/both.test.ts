@@ -3,13 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Sandbox } from '../src/index.ts';
 import { Berth, BerthError, CommandFailed, type DownloadOptions, type ListOptions } from '../src/index.ts';
-import { realWorld, worldInMemory, type World } from './worlds.ts';
-
-const failing = (code: string, status?: number) => (error: unknown) => {
-  assert.ok(error instanceof BerthError, String(error));
-  assert.deepEqual([error.code, error.status], [code, status], error.message);
-  return true;
-};
+import { failing, realWorld, worldInMemory, type World } from './worlds.ts';
 
 for (const start of [realWorld, worldInMemory]) {
   describe(start === realWorld ? 'on the real service' : 'on the test server', () => {

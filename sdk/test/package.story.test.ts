@@ -17,8 +17,10 @@ import { realWorld, type World } from './worlds.ts';
 
 const SDK = join(import.meta.dirname, '..');
 const CHECKOUT = join(SDK, '..');
-/** Compressed, of a browser: loaded with the client, and with all that is loaded on first use. */
-/** `client`: the entry with all chunks that it imports statically. */
+/**
+ * Compressed bytes in a browser. `client`: the entry with all chunks that it imports statically;
+ * `whole`: all that is loaded on first use too.
+ */
 const LARGEST_BUNDLE = { client: 20 * 1024, whole: 25 * 1024 };
 
 let project: string;

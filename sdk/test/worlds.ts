@@ -1,5 +1,6 @@
 // Both services of the SDK tests: the real one with fake VMs, and the in-memory TestServer.
-import { Berth, type AgentSession, type BerthOptions, type FileStat } from '../src/index.ts';
+import assert from 'node:assert/strict';
+import { Berth, BerthError, type AgentSession, type BerthOptions, type FileStat } from '../src/index.ts';
 import { TestFiles } from '../src/testing/files/files.ts';
 import { Refusal } from '../src/testing/requests/refusal.ts';
 import { TestServer } from '../src/testing/index.ts';
@@ -13,6 +14,13 @@ import { runCommand } from './guest.ts';
 import { GuestsInMemory, guestsOfApi, type Guests } from './guests/guest-process.ts';
 import { loseMessageResponse, playAgent, playGuests, stopGuest } from './scripted-agent.ts';
 import { StreamGuest } from './stream-guest.ts';
+
+/** Accepts an error of the SDK with this code and status, for `assert.rejects`. */
+export const failing = (code: string, status?: number) => (error: unknown) => {
+  assert.ok(error instanceof BerthError, String(error));
+  assert.deepEqual([error.code, error.status], [code, status], error.message);
+  return true;
+};
 
 export interface World {
   name: string;

@@ -9,13 +9,17 @@ import { openDatabase } from '../../src/store/database/database.ts';
 import type { Database, SandboxRow } from '../../src/store/database/schema.ts';
 import { startOwnPostgres, type OwnPostgres } from '../world/database.ts';
 import { HostStandIn } from '../world/host-stand-in.ts';
-import type { ReplicaOptions } from './replica.ts';
+import { Replica, type ReplicaOptions } from './replica.ts';
 
 export interface World {
   postgres: OwnPostgres;
   db: Database;
   host: HostStandIn;
   replica: ReplicaOptions;
+  /** Starts a replica, which the next `calm` stops. */
+  start(options?: Partial<ReplicaOptions>): Promise<Replica>;
+  /** Stops the replicas, and lets the host finish all work at once. */
+  calm(): Promise<void>;
   /** Mail folder of the replicas. */
   outbox: string;
   /** Returns the row once `done` is true; fails with the last row after `deadlineMs`. */
@@ -48,21 +52,32 @@ export async function openWorld(): Promise<World> {
   if (projectId === null) throw new Error('bootstrap made no project');
   const host = new HostStandIn(join(folder, 'host.sock'));
   await host.start();
+  const replica: ReplicaOptions = {
+    databaseUrl,
+    mail: { kind: 'outbox', folder: join(folder, 'outbox'), from: 'Berth <berth@localhost>' },
+    hostUrl: host.url,
+    hostToken: host.token,
+    orgId,
+    projectId,
+    userId,
+    logLevel: process.env['BERTH_TEST_LOG'] ?? 'warn',
+    startAtOnce: true,
+  };
+  const replicas: Replica[] = [];
   return {
     postgres,
     db,
     host,
     outbox: join(folder, 'outbox'),
-    replica: {
-      databaseUrl,
-      mail: { kind: 'outbox', folder: join(folder, 'outbox'), from: 'Berth <berth@localhost>' },
-      hostUrl: host.url,
-      hostToken: host.token,
-      orgId,
-      projectId,
-      userId,
-      logLevel: process.env['BERTH_TEST_LOG'] ?? 'warn',
-      startAtOnce: true,
+    replica,
+    start: async (options = {}) => {
+      const started = await Replica.start({ ...replica, ...options });
+      replicas.push(started);
+      return started;
+    },
+    calm: async () => {
+      await Promise.all(replicas.splice(0).map((one) => one.stop()));
+      host.calm();
     },
     until: async (sandboxId, done, deadlineMs = 20_000) => {
       const deadline = Date.now() + deadlineMs;

@@ -1,13 +1,13 @@
 // `berth activity`: prints a page of the feed, all pages, new entries as they arrive, or an export.
 import { HOLD_SECONDS, LIST_LIMIT } from '@berth/sdk/limits';
-import { BerthError, type ActivityEntry, type ActivityPage, type ActivityQuery, type NewActivity } from '@berth/sdk';
+import type { ActivityEntry, ActivityPage, ActivityQuery, NewActivity } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 import { findSandbox } from '../service/find-sandbox.ts';
 import type { Column } from '../output/table.ts';
 import { instant } from '../output/time.ts';
-import { repeat } from '../interaction/repeat.ts';
+import { repeat, tolerant } from '../interaction/repeat.ts';
 import type { Input } from '../program/command-spec.ts';
 
 interface ActivityInput {
@@ -26,8 +26,6 @@ type Read = (limit: number, after?: string) => Promise<ActivityPage>;
 const SHOWN = 20;
 /** Pause between the requests of --follow, of which each is held until there are entries. */
 const INTERVAL_SECONDS = 1;
-/** Consecutive failed polls before --follow gives up; the service may be restarting. */
-const MAX_FAILED_POLLS = 30;
 
 export async function showActivity(context: CliContext, { options }: Input<ActivityInput>): Promise<number | void> {
   const { connect, out, signal, stdout } = context;
@@ -92,7 +90,6 @@ async function followFeed(
   { latest, since }: { latest: () => Promise<ActivityPage>; since: (cursor?: string) => Promise<NewActivity> },
 ): Promise<number> {
   let titles = true;
-  let failed = 0;
   const show = (entries: readonly ActivityEntry[]): void => {
     if (out.json) entries.forEach((entry) => out.objectLine(entry));
     else if (entries.length > 0) out.table(COLUMNS, entries, '', { titles });
@@ -114,17 +111,11 @@ async function followFeed(
       cursor = found.cursor;
     }
   };
-  return await repeat({ intervalSeconds: INTERVAL_SECONDS, signal }, async () => {
-    try {
-      await look();
-      if (failed > 0) out.note('berth: the service responds again');
-      failed = 0;
-    } catch (error) {
-      failed += 1;
-      if (!(error instanceof BerthError) || !error.retryable || failed > MAX_FAILED_POLLS) throw error;
-      if (failed === 1) out.note(`berth: ${plainText(error.message)}; retrying`);
-    }
+  const poll = tolerant(look, {
+    failed: ({ message }) => out.note(`berth: ${plainText(message)}; retrying`),
+    recovered: () => out.note('berth: the service responds again'),
   });
+  return await repeat({ intervalSeconds: INTERVAL_SECONDS, signal }, async () => void (await poll()));
 }
 
 /** Minimum widths, so that the tables of consecutive pages align. */

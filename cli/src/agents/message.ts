@@ -1,6 +1,7 @@
 // The text of a message, from the argument or stdin.
 import { AGENT_TEXT_CHARACTERS } from '@berth/sdk/limits';
 import type { CliContext } from '../program/context.ts';
+import { readBounded } from '../interaction/read-bounded.ts';
 import { UsageError } from '../output/failure.ts';
 
 /** UTF-8 takes at most three bytes for a UTF-16 unit. */
@@ -24,21 +25,9 @@ export async function messageText(
 
 /** Without the line end at its end. */
 async function readInput({ stdin, signal }: Pick<CliContext, 'stdin' | 'signal'>): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  const stop = (): void => void stdin.destroy(signal.reason as Error);
-  signal.addEventListener('abort', stop, { once: true });
+  const input = await readBounded(stdin, signal, { bytes: MOST_BYTES, failure: () => tooLong(null) });
   try {
-    for await (const chunk of stdin as AsyncIterable<Buffer>) {
-      bytes += chunk.byteLength;
-      if (bytes > MOST_BYTES) throw tooLong(null);
-      chunks.push(chunk);
-    }
-  } finally {
-    signal.removeEventListener('abort', stop);
-  }
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks)).replace(/\r?\n$/, '');
+    return new TextDecoder('utf-8', { fatal: true }).decode(input).replace(/\r?\n$/, '');
   } catch (error) {
     throw new UsageError('stdin is not UTF-8 text', { cause: error });
   }

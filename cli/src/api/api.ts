@@ -1,7 +1,8 @@
 // `berth api`: sends one request to the API with the credential of the profile.
-import { readFile, stat } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { BerthError } from '@berth/sdk';
+import { readBounded } from '../interaction/read-bounded.ts';
 import type { CliContext } from '../program/context.ts';
 import { CliFailure, UsageError } from '../output/failure.ts';
 import { plainLines, plainText } from '../output/plain-text.ts';
@@ -94,29 +95,14 @@ async function requestBody(
   const tooLarge = new UsageError(`the input has more than ${MOST_INPUT_BYTES} bytes`, {
     remedy: 'berth cp copies files of any size',
   });
-  if (input !== '-') {
-    try {
-      if ((await stat(input)).size > MOST_INPUT_BYTES) throw tooLarge;
-      return new Uint8Array(await readFile(input, { signal }));
-    } catch (error) {
-      if (error === tooLarge || signal.aborted) throw error;
-      throw new CliFailure(`cannot read ${plainText(input)}: ${plainText((error as Error).message)}`, { cause: error });
-    }
-  }
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  const stop = (): void => void stdin.destroy(signal.reason as Error);
-  signal.addEventListener('abort', stop, { once: true });
+  const bound = { bytes: MOST_INPUT_BYTES, failure: () => tooLarge };
+  if (input === '-') return new Uint8Array(await readBounded(stdin, signal, bound));
   try {
-    for await (const chunk of stdin as AsyncIterable<Buffer>) {
-      bytes += chunk.byteLength;
-      if (bytes > MOST_INPUT_BYTES) throw tooLarge;
-      chunks.push(chunk);
-    }
-  } finally {
-    signal.removeEventListener('abort', stop);
+    return new Uint8Array(await readBounded(createReadStream(input), signal, bound));
+  } catch (error) {
+    if (error === tooLarge || signal.aborted) throw error;
+    throw new CliFailure(`cannot read ${plainText(input)}: ${plainText((error as Error).message)}`, { cause: error });
   }
-  return new Uint8Array(Buffer.concat(chunks));
 }
 
 /** Prints the response. Resolves with its JSON; throws a BerthError for an error of the API. */

@@ -1,7 +1,8 @@
 // `berth forward`: listens on local ports, with a tunnel into the sandbox for each connection.
-import { isIP, type AddressInfo, type Server } from 'node:net';
-import { createServer } from 'node:net';
-import { CliFailure, EXIT_BY_SIGNAL, UsageError } from '../output/failure.ts';
+import { once } from 'node:events';
+import { createServer, isIP, type AddressInfo, type Server } from 'node:net';
+import { exitCodeOf } from '../interaction/repeat.ts';
+import { CliFailure, UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 import type { Input } from '../program/command-spec.ts';
 import type { CliContext } from '../program/context.ts';
@@ -31,17 +32,18 @@ export async function forward(
     for (const { server, port } of servers) {
       const local = (server.address() as AddressInfo).port;
       if (out.json) out.objectLine({ address: host, localPort: local, port: port.remote });
-      else out.line(`Forwarding ${isIP(host) === 6 ? `[${host}]` : host}:${local} to port ${port.remote} of ${id}`);
+      else out.line(`Forwarding ${shown(host, local)} to port ${port.remote} of ${id}`);
     }
     if (!isLoopback(host))
-      out.note(`berth: warning: whoever reaches ${host} can use these ports of the sandbox, without signing in`);
+      out.note(`berth: warning: anyone who reaches ${host} can use these ports of the sandbox, without signing in`);
     if (sandbox.status !== 'running' && sandbox.status !== 'ready') {
       out.hint(
         `berth: the sandbox is ${sandbox.status}: connections need berth sandbox wake ${id}, ` +
           'unless its project has wakeOnUse',
       );
     }
-    return await interrupted(signal);
+    if (!signal.aborted) await once(signal, 'abort');
+    return exitCodeOf(signal);
   } finally {
     for (const { server } of servers) server.close();
     forwarder.close();
@@ -70,6 +72,10 @@ function addressOf(typed: string): string {
   );
 }
 
+function shown(host: string, port: number): string {
+  return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
 function isLoopback(address: string): boolean {
   return address === '::1' || address.startsWith('127.');
 }
@@ -93,22 +99,15 @@ function listenFailure(error: NodeJS.ErrnoException, host: string, port: number)
     error.code === 'EADDRINUSE'
       ? [
           'the port is in use',
-          `stop the program that uses it, or forward another local port: 0:REMOTE takes a free one`,
+          'stop the program that uses it, or forward another local port: 0:REMOTE takes a free one',
         ]
       : error.code === 'EACCES'
         ? ['this user may not use the port', 'choose a local port above 1023']
         : error.code === 'EADDRNOTAVAIL'
           ? ['this computer does not have the address', 'choose another --address']
           : [error.message, undefined];
-  const at = isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`;
-  return new CliFailure(`cannot listen on ${at}: ${reason}`, {
+  return new CliFailure(`cannot listen on ${shown(host, port)}: ${reason}`, {
     cause: error,
     ...(remedy === undefined ? {} : { remedy }),
   });
-}
-
-/** Resolves with the exit code of a signal. */
-async function interrupted(signal: AbortSignal): Promise<number> {
-  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-  return signal.reason instanceof CliFailure ? signal.reason.exitCode : EXIT_BY_SIGNAL.SIGINT;
 }

@@ -36,8 +36,8 @@ const forward: CommandSpec = {
   name: 'forward',
   summary: 'forward local ports to ports of a sandbox',
   details:
-    'Listens until Ctrl-C. Each local connection is a connection of its own to the sandbox: one that fails is ' +
-    'reported, and the next one is tried again, so that a sandbox that slept is used again once it is awake. A ' +
+    'Listens until Ctrl-C. Each local connection has a connection to the sandbox. A failed one is reported; the ' +
+    'next one is tried again, so that a sandbox that slept is usable once awake. A ' +
     `connection wakes it if its project has wakeOnUse. At most ${FORWARD_LIMITS.connections} connections are open.`,
   arguments: [
     SANDBOX,

@@ -52,10 +52,13 @@ export async function openConsole(
   else if (!out.json) out.line(plainText(url));
 }
 
+/** Ids of things without a page of their own. Other words may be names of sandboxes. */
+const OTHER_ID = /^(?:prj|prv|prc|usr|inv)_/;
+
 function kindOf(typed: string | undefined): Kind {
   if (typed === undefined || typed.startsWith('org_')) return 'org';
   if (typed.startsWith('ags_')) return 'agent session';
-  if (typed.startsWith('sbx_') || !/^[a-z]{3}_/.test(typed)) return 'sandbox';
+  if (!OTHER_ID.test(typed)) return 'sandbox';
   throw new UsageError(`'${plainText(typed)}' is no id of a sandbox, agent session or org`, {
     remedy: 'they start with sbx_, ags_ or org_',
   });

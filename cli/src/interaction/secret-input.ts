@@ -4,6 +4,7 @@ import { readFile, stat } from 'node:fs/promises';
 import type { CliContext } from '../program/context.ts';
 import { CliFailure, UsageError } from '../output/failure.ts';
 import { prompt, canPrompt } from './prompt.ts';
+import { readBounded } from './read-bounded.ts';
 
 const MOST_BYTES = 65_536;
 
@@ -13,22 +14,10 @@ export async function readSecret(
   what: string,
 ): Promise<string> {
   if (canPrompt(context)) return await prompt(context, `${what} (not shown): `, { hidden: true });
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  const { stdin, signal } = context;
-  const stop = (): void => void stdin.destroy(signal.reason as Error);
-  signal.addEventListener('abort', stop, { once: true });
-  try {
-    for await (const chunk of stdin as AsyncIterable<Buffer>) {
-      bytes += chunk.byteLength;
-      if (bytes > MOST_BYTES)
-        throw new UsageError(`stdin has more than ${MOST_BYTES} bytes; expected only the ${what}`);
-      chunks.push(chunk);
-    }
-  } finally {
-    signal.removeEventListener('abort', stop);
-  }
-  return only(Buffer.concat(chunks).toString('utf8'), what, 'stdin');
+  const failure = (): UsageError =>
+    new UsageError(`stdin has more than ${MOST_BYTES} bytes; expected only the ${what}`);
+  const input = await readBounded(context.stdin, context.signal, { bytes: MOST_BYTES, failure });
+  return only(input.toString('utf8'), what, 'stdin');
 }
 
 /** Reads a file, or stdin for `-`. */

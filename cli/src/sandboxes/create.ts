@@ -1,19 +1,12 @@
 // `berth sandbox create` and `ensure`: create a sandbox, or find and wake the one of a key, and
 // wait until it is ready. Report the id even if the wait fails.
-import {
-  BerthError,
-  SANDBOX_STATES,
-  type CreateOptions,
-  type Sandbox,
-  type SandboxData,
-  type SandboxSpec,
-} from '@berth/sdk';
+import { BerthError, type CreateOptions, type Sandbox, type SandboxData, type SandboxSpec } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { CliFailure, UsageError } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 import type { Input } from '../program/command-spec.ts';
 import { sandboxSpec, type SandboxOptions } from './create-body.ts';
-import { reasonText, sandboxFields } from './view.ts';
+import { reasonText, sandboxFields, stateOf, stateText } from './view.ts';
 
 export type CreateInput = SandboxOptions & { idempotencyKey?: string; wait: boolean };
 type EnsureInput = SandboxOptions & { key?: string; wait: boolean };
@@ -43,10 +36,8 @@ export async function ensureSandbox(context: CliContext, { options }: Input<Ensu
     const sandbox = await berth.sandboxes.getOrCreate({ ...spec, projectId: await projectId() }, call);
     return wait ? await untilThere(sandbox, signal, report) : sandbox.data;
   });
-  if (wait && !SANDBOX_STATES[data.status as keyof typeof SANDBOX_STATES]?.awake) {
-    const why = data.statusReason === null ? '' : `: ${plainText(reasonText(data.statusReason))}`;
-    throw new CliFailure(`${data.id} is ${data.status}${why}`, { remedy: 'repeat the command' });
-  }
+  if (wait && stateOf(data.status)?.awake !== true)
+    throw new CliFailure(stateText(data), { remedy: 'repeat the command' });
   show(context, data);
 }
 
@@ -141,7 +132,7 @@ const TIMEOUT_MS = 900_000;
 
 /** Reports whether no transition is in progress. Unknown statuses count as settled. */
 function isSettled(status: string): boolean {
-  return (SANDBOX_STATES as Readonly<Record<string, { settled: boolean } | undefined>>)[status]?.settled ?? true;
+  return stateOf(status)?.settled ?? true;
 }
 
 /** Reports whether an awake sandbox still clones its repository. */

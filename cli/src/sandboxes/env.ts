@@ -37,7 +37,8 @@ export async function sandboxEnv(
   }
 
   const changes = action === 'set' ? await valuesOf(context, variables, options.fromFile) : removed(variables);
-  const path = { sandboxId: await findSandbox(context, typed) };
+  const destructive = action === 'unset' || options.replace === true;
+  const path = { sandboxId: await findSandbox(context, typed, { destructive }) };
   const { berth } = await connect();
   const call = { path, signal };
   const answer =

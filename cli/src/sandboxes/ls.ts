@@ -44,7 +44,6 @@ export async function listSandboxes(context: CliContext, { options }: Input<List
     return await watchSandboxes(context, {
       read: async () => (await berth.raw.listSandboxes({ path, query, signal })).sandboxes,
       intervalSeconds: interval ?? INTERVAL_SECONDS,
-      columns: SANDBOX_COLUMNS,
     });
   }
   const answer = await berth.raw.listSandboxes({ path, query, signal });

@@ -23,7 +23,7 @@ interface Verb {
   progressText: string;
   /** For the summary. */
   done: string;
-  /** It can lose data. */
+  /** Can lose data. */
   destructive: boolean;
   act: (sandbox: Sandbox, options: TransitionOptions) => Promise<Sandbox>;
 }

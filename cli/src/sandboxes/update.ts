@@ -1,4 +1,5 @@
 // `berth sandbox update`: changes name, labels and idle time of a sandbox.
+import type { api } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { UsageError } from '../output/failure.ts';
 import { findSandbox } from '../service/find-sandbox.ts';
@@ -25,18 +26,18 @@ export async function updateSandbox(
     throw new UsageError('no change given: use --name, --metadata, --unset or --idle-minutes');
   const both = unset.find((key) => metadata !== undefined && Object.hasOwn(metadata, key));
   if (both !== undefined) throw new UsageError(`--metadata and --unset both name the label ${both}`);
-  const id = await findSandbox(context, typed);
+  const path = { sandboxId: await findSandbox(context, typed) };
   const { berth } = await connect();
-  const sandbox = await berth.sandboxes.get(id, { signal });
-  const kept = Object.entries(sandbox.data.metadata).filter(([key]) => !unset.includes(key));
-  await sandbox.update(
-    {
-      ...(name === undefined ? {} : { name }),
-      ...(labels ? { metadata: { ...Object.fromEntries(kept), ...metadata } } : {}),
-      ...(idleMinutes === undefined ? {} : { idleMinutes: idleMinutes === 'none' ? null : idleMinutes }),
-    },
-    { signal },
-  );
-  if (out.json) out.object({ sandbox: sandbox.data });
-  else out.fields(sandboxFields(sandbox.data).filter(([field]) => SHOWN.has(field)));
+  const changes: api.UpdateSandboxData['body'] = {
+    ...(name === undefined ? {} : { name }),
+    ...(idleMinutes === undefined ? {} : { idleMinutes: idleMinutes === 'none' ? null : idleMinutes }),
+  };
+  if (labels) {
+    const { sandbox } = await berth.raw.getSandbox({ path, signal });
+    const kept = Object.entries(sandbox.metadata).filter(([key]) => !unset.includes(key));
+    changes.metadata = { ...Object.fromEntries(kept), ...metadata };
+  }
+  const answer = await berth.raw.updateSandbox({ path, body: changes, signal });
+  if (out.json) out.object(answer);
+  else out.fields(sandboxFields(answer.sandbox).filter(([field]) => SHOWN.has(field)));
 }

@@ -1,7 +1,8 @@
 // Formats sandboxes for output.
-import type { SandboxData } from '@berth/sdk';
+import { SANDBOX_STATES, type SandboxData } from '@berth/sdk';
 import type { Field } from '../output/fields.ts';
 import type { Column } from '../output/table.ts';
+import { plainText } from '../output/plain-text.ts';
 import type { Style } from '../output/style.ts';
 import { egressText } from './egress.ts';
 import { duration, instant, since, instantSince, instantUntil } from '../output/time.ts';
@@ -85,4 +86,15 @@ export function sandboxLine({ id, status }: SandboxData): string {
 
 export function reasonText({ code, message }: { code: string; message: string }): string {
   return `${message} (${code})`;
+}
+
+/** The status and the reason of the sandbox and of its clone. */
+export function stateText({ id, status, statusReason, clone }: SandboxData): string {
+  const reason = statusReason ?? (clone?.status === 'failed' ? clone.reason : null);
+  return `${id} is ${plainText(status)}${reason === null ? '' : `: ${plainText(reasonText(reason))}`}`;
+}
+
+/** Rules of the status; undefined for a status of a later version. */
+export function stateOf(status: string): { awake: boolean; settled: boolean } | undefined {
+  return (SANDBOX_STATES as Readonly<Record<string, { awake: boolean; settled: boolean } | undefined>>)[status];
 }

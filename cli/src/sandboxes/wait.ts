@@ -1,11 +1,11 @@
 // `berth sandbox wait`: waits until a sandbox has a status, or its repository is cloned.
-import { BerthError, SANDBOX_STATES, type SandboxData } from '@berth/sdk';
+import { BerthError, type SandboxData } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { CliFailure, EXIT } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 import { findSandbox } from '../service/find-sandbox.ts';
 import type { Input } from '../program/command-spec.ts';
-import { reasonText, sandboxLine } from './view.ts';
+import { sandboxLine, stateOf, stateText } from './view.ts';
 
 type Wanted = 'ready' | 'running' | 'stopped' | 'deleted' | 'clone';
 
@@ -62,7 +62,7 @@ function isThere({ status, clone }: SandboxData, wanted: Wanted): boolean {
 function checkHope(data: SandboxData, wanted: Wanted, begun: boolean): void {
   const { status, clone } = data;
   const isCloning = clone?.status === 'pending' || clone?.status === 'cloning';
-  const isSettled = (SANDBOX_STATES as Readonly<Record<string, { settled: boolean } | undefined>>)[status]?.settled;
+  const isSettled = stateOf(status)?.settled;
   const isOver = status === 'failed' || status === 'deleted';
   const isPassing = status === 'running' && isCloning && (wanted === 'ready' || wanted === 'clone');
   const cannotClone = wanted === 'clone' && !isCloning;
@@ -75,10 +75,4 @@ function checkHope(data: SandboxData, wanted: Wanted, begun: boolean): void {
 
 function aimText(wanted: Wanted): string {
   return wanted === 'clone' ? 'and its repository is not cloned' : `not ${wanted}`;
-}
-
-/** The status and the reason of the sandbox and of its clone. */
-function stateText({ id, status, statusReason, clone }: SandboxData): string {
-  const reason = statusReason ?? (clone?.status === 'failed' ? clone.reason : null);
-  return `${id} is ${plainText(status)}${reason === null ? '' : `: ${plainText(reasonText(reason))}`}`;
 }

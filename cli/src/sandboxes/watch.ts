@@ -1,20 +1,16 @@
 // `berth sandbox ls --watch`: shows the list and its changes until Ctrl-C.
-import { BerthError, type SandboxData } from '@berth/sdk';
+import type { SandboxData } from '@berth/sdk';
 import type { CliContext } from '../program/context.ts';
 import { plainText } from '../output/plain-text.ts';
 import { Screen } from '../output/screen.ts';
-import { tableLines, type Column } from '../output/table.ts';
-import { repeat } from '../interaction/repeat.ts';
-import { sandboxLine } from './view.ts';
-
-/** Consecutive failed polls before the watch gives up; the service may be restarting. */
-const MAX_FAILED_POLLS = 30;
+import { tableLines } from '../output/table.ts';
+import { repeat, tolerant } from '../interaction/repeat.ts';
+import { SANDBOX_COLUMNS, sandboxLine } from './view.ts';
 
 interface Watch {
   /** Requests the list. */
   read: () => Promise<readonly SandboxData[]>;
   intervalSeconds: number;
-  columns: readonly Column<SandboxData>[];
 }
 
 /** A change of the list: `removed` sandboxes are deleted, or no longer match. */
@@ -24,10 +20,14 @@ interface Change {
 }
 
 /** Resolves with the exit code. */
-export async function watchSandboxes(context: CliContext, { read, intervalSeconds, columns }: Watch): Promise<number> {
+export async function watchSandboxes(context: CliContext, { read, intervalSeconds }: Watch): Promise<number> {
   const { out, signal, stdout, environment } = context;
   const known = new Map<string, SandboxData>();
-  const poll = tolerant(context, read);
+  const poll = tolerant(read, {
+    failed: ({ message }) => {
+      if (!stdout.isTTY) out.note(`berth: ${plainText(message)}; retrying`);
+    },
+  });
   const options = { intervalSeconds, signal };
   if (out.json || !stdout.isTTY || environment['TERM'] === 'dumb') {
     return await repeat(options, async () => {
@@ -44,31 +44,15 @@ export async function watchSandboxes(context: CliContext, { read, intervalSecond
       return await repeat(options, async () => {
         const now = await poll();
         if (now !== null) shown = now;
-        const lines = shown.length === 0 ? ['no sandboxes'] : tableLines(columns, shown, { width: out.columns });
+        const lines =
+          shown.length === 0 ? ['no sandboxes'] : tableLines(SANDBOX_COLUMNS, shown, { width: out.columns });
         screen.show([title, '', ...lines]);
       });
     });
   } finally {
     // Leaves the last list on the normal screen.
-    out.table(columns, shown, 'no sandboxes');
+    out.table(SANDBOX_COLUMNS, shown, 'no sandboxes');
   }
-}
-
-/** Resolves with null after a failure that passes. */
-function tolerant({ out, stdout }: CliContext, read: Watch['read']): () => Promise<readonly SandboxData[] | null> {
-  let failed = 0;
-  return async () => {
-    try {
-      const found = await read();
-      failed = 0;
-      return found;
-    } catch (error) {
-      failed += 1;
-      if (!(error instanceof BerthError) || !error.retryable || failed > MAX_FAILED_POLLS) throw error;
-      if (failed === 1 && !stdout.isTTY) out.note(`berth: ${plainText(error.message)}; retrying`);
-      return null;
-    }
-  };
 }
 
 /** Compares the list with the known sandboxes, and replaces those. */

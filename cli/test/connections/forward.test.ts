@@ -8,6 +8,7 @@ import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { splice } from '@berth/protocol/splice.ts';
 import { ExecRefusal } from '../../../api/test/world/guests/exec-refusal.ts';
 import { untilTrue } from '../../../os/test/until.ts';
+import { FORWARD_LIMITS } from '../../src/connections/forward-ports.ts';
 import { startBerth, type Ended } from '../world/berth.ts';
 import { Service } from '../world/service.ts';
 
@@ -193,7 +194,7 @@ test('a sandbox that fell asleep is reported, and used again once it is awake', 
 test('more connections than the limit are refused', async () => {
   await serve(3000, echo);
   const { ports, seen } = await forward(['0:3000']);
-  const open = Array.from({ length: 128 }, () => dial(ports[0]));
+  const open = Array.from({ length: FORWARD_LIMITS.connections }, () => dial(ports[0]));
   await Promise.all(
     open.map(async (socket) => {
       socket.write('x');
@@ -208,23 +209,23 @@ test('more connections than the limit are refused', async () => {
 
 test('an address beyond this computer is warned about', async () => {
   const { seen } = await forward(['0:3000', '--address', '0.0.0.0']);
-  assert.match(seen.stderr, /^berth: warning: whoever reaches 0\.0\.0\.0 can use these ports .* without signing in\n$/);
+  assert.match(
+    seen.stderr,
+    /^berth: warning: anyone who reaches 0\.0\.0\.0 can use these ports .* without signing in\n$/,
+  );
 });
 
 test('a local port in use is reported before anything else', async () => {
   const taken = createServer().listen(0, '127.0.0.1');
   await once(taken, 'listening');
   const env = { BERTH_URL: 'http://127.0.0.1:9' };
-  const { code, stdout, stderr } = await service.run(['forward', id, '0:80', `${portOf(taken)}:3000`], { env });
+  const port = portOf(taken);
+  const { code, stdout, stderr } = await service.run(['forward', id, '0:80', `${port}:3000`], { env });
   taken.close();
   assert.deepEqual([code, stdout], [1, '']);
-  assert.match(
-    stderr,
-    new RegExp(`^berth: cannot listen on 127\\.0\\.0\\.1:${portOfText(stderr)}: the port is in use\n`),
-  );
+  assert.match(stderr, new RegExp(`^berth: cannot listen on 127\\.0\\.0\\.1:${port}: the port is in use\n`));
   assert.match(stderr, /0:REMOTE takes a free one/);
 });
-const portOfText = (words: string): string => /:(\d+):/.exec(words)?.[1] ?? '';
 
 for (const [args, words] of [
   [['3000:'], /invalid port '3000:'.*LOCAL:REMOTE/s],

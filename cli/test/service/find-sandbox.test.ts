@@ -41,7 +41,7 @@ test('an id is used without a request; a name and the start of an id find the sa
   }
 });
 
-test('a name that other names contain is found, also with special characters and across pages', async () => {
+test('a name that other names contain is found, also with special characters', async () => {
   const odd = await make("web ☂ 'b/c'");
   await make('a web b');
   for (const [typed, id] of [

@@ -1,13 +1,9 @@
 // Polls a sandbox until it has a wanted status: after 100 ms, then less often, at most every 2 s.
 import type { Sandbox as SandboxData } from '../generated/raw/index.ts';
 import { BerthError, errorWith } from '../transport/errors.ts';
-import { Deadline, delay } from '../transport/time.ts';
+import { Backoff, Deadline } from '../transport/time.ts';
 import type { CallOptions } from '../transport/transport.ts';
 import { isOver, isSettled, matcherOf, shown, type Awaited } from './wanted-status.ts';
-
-const FIRST_POLL_MS = 100;
-const LONGEST_PAUSE_MS = 2_000;
-const SLOWER_BY = 1.5;
 
 interface Polled {
   readonly id: string;
@@ -32,13 +28,14 @@ export async function settle<S extends Polled>(
   const left = Math.max(1, timeoutMs - (Date.now() - startedMs));
   const what = `waiting for sandbox ${sandbox.id} to be ${shown(wanted)}, which was ${statusOf()},`;
   const deadline = new Deadline(left, what, [signal]);
+  const backoff = new Backoff();
   let lost: BerthError | undefined;
   try {
     let wasMoving = begun;
-    for (let pause = FIRST_POLL_MS; !isThere(sandbox.data); pause = Math.min(LONGEST_PAUSE_MS, pause * SLOWER_BY)) {
+    while (!isThere(sandbox.data)) {
       if (isOver(statusOf()) || (wasMoving && isSettled(statusOf()))) throw unexpected(sandbox, wanted);
       wasMoving ||= !isSettled(statusOf());
-      await delay(Math.max(pause, (lost?.retryAfter ?? 0) * 1_000), deadline.signal);
+      await backoff.pause(lost?.retryAfter, deadline.signal);
       lost = await poll(sandbox, deadline.signal);
     }
     return sandbox;

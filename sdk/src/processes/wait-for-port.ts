@@ -1,7 +1,7 @@
 // Waits until a program in a sandbox accepts connections on a port.
 import type { SandboxProcess } from './process.ts';
 import { BerthError, errorWith } from '../transport/errors.ts';
-import { Deadline, delay } from '../transport/time.ts';
+import { Backoff, Deadline } from '../transport/time.ts';
 import type { CallOptions } from '../transport/transport.ts';
 
 export interface WaitForPortOptions extends CallOptions {
@@ -10,10 +10,6 @@ export interface WaitForPortOptions extends CallOptions {
 }
 
 const TIMEOUT_MS = 60_000;
-/** Pauses between attempts: at most 40 a minute. */
-const FIRST_PAUSE_MS = 100;
-const LONGEST_PAUSE_MS = 2_000;
-const SLOWER_BY = 1.5;
 /** Output of the process in the error, for each stream, and time to read it. */
 const OUTPUT_BYTES = 2_048;
 const OUTPUT_TIMEOUT_MS = 5_000;
@@ -45,13 +41,14 @@ export async function waitForPort(
     };
     onEnd().catch((error: unknown) => ended.abort(error));
   }
+  const backoff = new Backoff();
   let last: BerthError | undefined;
   try {
-    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(LONGEST_PAUSE_MS, pause * SLOWER_BY)) {
+    for (;;) {
       const failure = await attempt(connect, deadline.signal);
       if (failure === undefined) return;
       last = failure;
-      await delay(Math.max(pause, (failure.retryAfter ?? 0) * 1_000), deadline.signal);
+      await backoff.pause(failure.retryAfter, deadline.signal);
     }
   } catch (error) {
     const isTimeout = error instanceof BerthError && error === deadline.signal.reason && error.code === 'timeout';

@@ -64,3 +64,18 @@ export class Deadline {
 
   readonly #follow = (event: Event): void => this.#controller.abort((event.target as AbortSignal).reason);
 }
+
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 2_000;
+const SLOWER_BY = 1.5;
+
+/** Pauses between polls: 100 ms, then longer, at most 2 s. */
+export class Backoff {
+  #pauseMs = FIRST_PAUSE_MS;
+
+  /** @param retryAfter seconds that the service asks for: the pause is no shorter */
+  async pause(retryAfter: number | undefined, signal: AbortSignal): Promise<void> {
+    await delay(Math.max(this.#pauseMs, (retryAfter ?? 0) * 1_000), signal);
+    this.#pauseMs = Math.min(LONGEST_PAUSE_MS, this.#pauseMs * SLOWER_BY);
+  }
+}

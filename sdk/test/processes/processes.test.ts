@@ -11,15 +11,9 @@ import {
   type SandboxProcess,
   type SpawnOptions,
 } from '../../src/index.ts';
-import { realWorld, worldInMemory, type World } from '../worlds.ts';
+import { failing, realWorld, worldInMemory, type World } from '../worlds.ts';
 import { Faults } from './faults.ts';
 import type { GuestProcess } from '../guests/guest-process.ts';
-
-const failing = (code: string, status?: number) => (error: unknown) => {
-  assert.ok(error instanceof BerthError, String(error));
-  assert.deepEqual([error.code, error.status], [code, status], error.message);
-  return true;
-};
 
 async function allOf(chunks: AsyncIterable<ProcessOutput>): Promise<ProcessOutput[]> {
   const all: ProcessOutput[] = [];

@@ -6,27 +6,20 @@ import type { VmSpec } from '@berth/protocol/host.ts';
 import { sql } from 'kysely';
 import { HostStandIn } from '../../world/host-stand-in.ts';
 import { untilTrue } from '../../../../os/test/until.ts';
-import { Replica } from '../replica.ts';
+import type { Replica } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
 
 const HOST_SILENCE_MS = 1_000;
 
 let world: World;
-const replicas: Replica[] = [];
 before(async () => {
   world = await openWorld();
 });
 after(() => world.close());
-afterEach(async () => {
-  await Promise.all(replicas.splice(0).map((replica) => replica.stop()));
-  world.host.calm();
-});
+afterEach(() => world.calm());
 
-async function startReplica(options: Partial<typeof world.replica> = {}): Promise<Replica> {
-  const replica = await Replica.start({ ...world.replica, hostSilenceMs: HOST_SILENCE_MS, ...options });
-  replicas.push(replica);
-  return replica;
-}
+const startReplica = (options: Partial<typeof world.replica> = {}): Promise<Replica> =>
+  world.start({ hostSilenceMs: HOST_SILENCE_MS, ...options });
 
 /** Ends of the sandbox's intervals, in milliseconds since 1970; null for one that is open. */
 const endsOf = async (id: string): Promise<(number | null)[]> => {

@@ -1,21 +1,18 @@
 // Creates with `getOrCreate` by many callers through two replicas, and after a replica was killed.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { Replica, type ReplicaValue } from '../replica.ts';
+import type { Replica } from '../replica.ts';
+import { type ReplicaValue } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
 
 const CALLERS = 40;
 
 let world: World;
-const replicas: Replica[] = [];
 before(async () => {
   world = await openWorld();
 });
 after(() => world.close());
-afterEach(async () => {
-  await Promise.all(replicas.splice(0).map((replica) => replica.stop()));
-  world.host.calm();
-});
+afterEach(() => world.calm());
 
 const askBoth = async (both: [Replica, Replica], keyOf: (caller: number) => string): Promise<ReplicaValue[]> =>
   await Promise.all(
@@ -25,11 +22,7 @@ const askBoth = async (both: [Replica, Replica], keyOf: (caller: number) => stri
     }),
   );
 
-async function startReplicas(): Promise<[Replica, Replica]> {
-  const started = await Promise.all([Replica.start(world.replica), Replica.start(world.replica)]);
-  replicas.push(...started);
-  return started;
-}
+const startReplicas = (): Promise<[Replica, Replica]> => Promise.all([world.start(), world.start()]);
 
 test('40 callers of one key through two replicas get one sandbox', async () => {
   const both = await startReplicas();
@@ -58,7 +51,6 @@ test('the sandbox of a killed replica is found by the key through another', asyn
   const [killed, other] = await startReplicas();
   world.host.createMs = 60_000;
   const { id } = await killed.ask('create', { key: 'killed', respondAsync: true });
-  replicas.shift();
   await killed.kill();
   const found = await other.ask('create', { key: 'killed', respondAsync: true });
   assert.equal(found.id, id);

@@ -4,28 +4,21 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { untilTrue } from '../../../../os/test/until.ts';
-import { Replica } from '../replica.ts';
+import type { Replica } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
 
 const HOST_TIMEOUT_MS = 1_500;
 const NEVER_MS = 600_000;
 
 let world: World;
-const replicas: Replica[] = [];
 before(async () => {
   world = await openWorld();
 });
 after(() => world.close());
-afterEach(async () => {
-  await Promise.all(replicas.splice(0).map((replica) => replica.stop()));
-  world.host.calm();
-});
+afterEach(() => world.calm());
 
-async function startReplica(options: Partial<typeof world.replica> = {}): Promise<Replica> {
-  const replica = await Replica.start({ ...world.replica, hostTimeoutMs: HOST_TIMEOUT_MS, ...options });
-  replicas.push(replica);
-  return replica;
-}
+const startReplica = (options: Partial<typeof world.replica> = {}): Promise<Replica> =>
+  world.start({ hostTimeoutMs: HOST_TIMEOUT_MS, ...options });
 
 test('a create returns ready and a destroy deleted, each with one host call', async () => {
   const replica = await startReplica();
@@ -62,7 +55,6 @@ test('a live replica takes over the step of a killed one, and the VM is created 
   const { id } = await killed.ask('create', { respondAsync: true });
   await untilTrue('the create reached the host', () => world.host.calls.length === 1);
   await killed.kill();
-  replicas.shift();
   await world.until(id, (row) => row.status === 'ready');
   assert.equal(world.host.made.get(id), 1);
 });

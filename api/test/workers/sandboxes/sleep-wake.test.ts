@@ -4,27 +4,20 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { untilTrue } from '../../../../os/test/until.ts';
-import { Replica } from '../replica.ts';
+import type { Replica } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
 
 const HOST_TIMEOUT_MS = 1_500;
 
 let world: World;
-const replicas: Replica[] = [];
 before(async () => {
   world = await openWorld();
 });
 after(() => world.close());
-afterEach(async () => {
-  await Promise.all(replicas.splice(0).map((replica) => replica.stop()));
-  world.host.calm();
-});
+afterEach(() => world.calm());
 
-async function startReplica(options: Partial<typeof world.replica> = {}): Promise<Replica> {
-  const replica = await Replica.start({ ...world.replica, hostTimeoutMs: HOST_TIMEOUT_MS, ...options });
-  replicas.push(replica);
-  return replica;
-}
+const startReplica = (options: Partial<typeof world.replica> = {}): Promise<Replica> =>
+  world.start({ hostTimeoutMs: HOST_TIMEOUT_MS, ...options });
 
 async function makeStopped(replica: Replica): Promise<string> {
   const { id } = await replica.ask('create');

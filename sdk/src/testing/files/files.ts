@@ -24,7 +24,7 @@ interface StoreOptions {
 }
 
 interface TestFile {
-  /** Of a file; null: a folder. */
+  /** Content of a file; null: a folder. */
   bytes: Uint8Array | null;
   mode: number;
   modifiedMs: number;
