@@ -98,6 +98,13 @@ function note(t: TestContext, what: string, bytes: number, sinceMs: number): voi
   t.diagnostic(`${what}: ${(bytes / 1e6 / ((performance.now() - sinceMs) / 1_000)).toFixed(1)} MB/s`);
 }
 
+test('a command runs as another user, in a directory and with variables', async () => {
+  const options = { user: 'root', cwd: '/tmp', 'env[NAME]': 'a=b c' };
+  const command = await Command.start('echo "$(id -un) $PWD $NAME"', { tty: 'false', ...options });
+  await command.closed;
+  assert.deepEqual([command.stdout, command.exit], ['root /tmp a=b c\n', { exit: 0 }]);
+});
+
 test('large input and output of a command stay intact', async (t) => {
   let sinceMs = performance.now();
   const taking = await Command.start('sha256sum | cut -d" " -f1');

@@ -120,7 +120,7 @@ export {
   type UsageGuardrailsChanges,
 } from './usage.ts';
 export type { Exit, SandboxCommand, SandboxTerminal, Signal, TerminalSize } from './streams/program.ts';
-export { SandboxStreams, type StreamOptions, type TerminalOptions } from './sandbox-streams.ts';
+export { SandboxStreams, type CommandOptions, type StreamOptions, type TerminalOptions } from './sandbox-streams.ts';
 export type { SandboxTunnel } from './streams/tunnel.ts';
 export type { WaitForPortOptions } from './processes/wait-for-port.ts';
 export type { WebSocketConstructor } from './streams/web-socket.ts';

@@ -12,7 +12,18 @@ import type { WaitForPortOptions } from './processes/wait-for-port.ts';
 /** `timeoutMs` limits the opening, by default 90 s; `signal` also closes an open stream. */
 export type StreamOptions = CallOptions;
 
-export interface TerminalOptions extends StreamOptions, Partial<TerminalSize> {
+/** Options of a command; its URL, with all of them, is limited to 14 KiB. */
+export interface CommandOptions extends StreamOptions {
+  /** Working directory, by default `/code`. A relative path is relative to `/code`. */
+  cwd?: string;
+  /** Environment variables, in addition to those of every command. */
+  env?: Readonly<Record<string, string>>;
+  /** User of the sandbox that runs the command, such as `root`. */
+  user?: string;
+}
+
+/** `cwd`, `env` and `user` require `command`. */
+export interface TerminalOptions extends CommandOptions, Partial<TerminalSize> {
   /** Runs with /bin/sh in /code instead of the login shell. */
   command?: string;
   /** False refuses a sandbox that is not awake, also with `wakeOnUse`. Default: true. */
@@ -36,17 +47,17 @@ export class SandboxStreams {
   }
 
   /** Opens a terminal with the login shell or a command. */
-  async terminal({ command, cols, rows, mayWake = true, ...options }: TerminalOptions = {}): Promise<SandboxTerminal> {
+  async terminal({ cols, rows, mayWake = true, ...options }: TerminalOptions = {}): Promise<SandboxTerminal> {
     const size = { cols: cols ?? TERMINAL_DEFAULT_SIZE.cols, rows: rows ?? TERMINAL_DEFAULT_SIZE.rows };
-    const sized = { ...commandQuery(command), cols: String(size.cols), rows: String(size.rows) };
+    const sized = { ...commandQuery(options), cols: String(size.cols), rows: String(size.rows) };
     const query = { ...sized, ...(mayWake ? {} : { mayWake: 'false' }) };
     const { SandboxTerminal } = await import('./streams/program.ts');
     return await this.#open('terminal', 'the terminal', query, options, (one) => new SandboxTerminal(one));
   }
 
   /** Runs a command with /bin/sh in /code, with stdin, stdout and stderr as streams. */
-  async command(command: string, options: StreamOptions = {}): Promise<SandboxCommand> {
-    const query = { ...commandQuery(command), tty: 'false' };
+  async command(command: string, options: CommandOptions = {}): Promise<SandboxCommand> {
+    const query = { ...commandQuery({ ...options, command }), tty: 'false' };
     const { SandboxCommand } = await import('./streams/program.ts');
     const what = 'the connection to the command';
     return await this.#open('terminal', what, query, options, (one) => new SandboxCommand(one));
@@ -87,12 +98,15 @@ export class SandboxStreams {
   }
 }
 
-function commandQuery(command: string | undefined): { command?: string } {
-  if (command === undefined) return {};
-  const bytes = new URLSearchParams({ command }).toString().length;
-  if (bytes <= COMMAND_URL_BYTES) return { command };
+function commandQuery({ command, cwd, user, env = {} }: TerminalOptions): Readonly<Record<string, string>> {
+  const fields = Object.entries({ command, cwd, user }).filter(([, value]) => value !== undefined);
+  const variables = Object.entries(env).map(([name, value]) => [`env[${name}]`, value]);
+  const query = Object.fromEntries([...fields, ...variables]) as Record<string, string>;
+  const bytes = new URLSearchParams(query).toString().length;
+  if (bytes <= COMMAND_URL_BYTES) return query;
+  const what = `command${Object.keys(query).length > 1 ? ' with its options' : ''}`;
   throw new BerthError(
-    `command too long: ${bytes} bytes URL-encoded, limit ${COMMAND_URL_BYTES}. Pass the rest to a shell as stdin`,
+    `${what} too long: ${bytes} bytes URL-encoded, limit ${COMMAND_URL_BYTES}. Pass the rest to a shell as stdin`,
     { code: 'command_too_long' },
   );
 }

@@ -70,6 +70,21 @@ for (const [name, WebSocket] of [
       assert.equal(new URL(guest.targets[0] ?? '', 'http://guest').searchParams.get('tty'), 'false');
     });
 
+    test('directory, variables and user of a command reach the sandbox', async () => {
+      const sandbox = await ready();
+      const staged: string[][] = [];
+      api.front.variables = (_id, env) => void staged.push(env);
+      const options = { cwd: 'my app', env: { A: 'ü=1&2', _B: '' }, user: 'root' };
+      await (
+        await sandbox.command('true', options)
+      ).exited;
+      (await sandbox.terminal({ command: 'true', ...options })).close();
+      const given = guest.targets.map((target) => new URL(target, 'http://guest').searchParams);
+      for (const query of given) assert.deepEqual([query.get('cwd'), query.get('user')], ['my app', 'root']);
+      const variables = ['A=ü=1&2', '_B='];
+      assert.deepEqual(staged, [variables, variables]);
+    });
+
     test('a command receives and returns 8 MiB unchanged', async () => {
       const command = await (await ready()).command('cat');
       const sent = randomBytes(8 * MIB);
@@ -378,6 +393,8 @@ async function settled(read: () => number): Promise<number> {
 test('a command too long for a URL is refused before the request', async () => {
   const streams = new Berth({ url: 'http://127.0.0.1:9', apiKey: 'brt_x' }).sandboxes.streams('sbx_abc');
   await assert.rejects(streams.command('x'.repeat(15_000)), failing('command_too_long', /15008 bytes/));
+  const env = { LONG: 'x'.repeat(14_400) };
+  await assert.rejects(streams.command('x', { env }), failing('command_too_long', /command with its options too long/));
 });
 
 test('a missing WebSocket is reported, in a runtime and in the test server', async (t) => {

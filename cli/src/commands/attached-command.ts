@@ -1,7 +1,7 @@
 // Runs a command of a sandbox attached to this process, for `exec -i`, `exec -t` and `run`:
 // forwards stdio or the terminal, signals and the exit code.
 import { Writable } from 'node:stream';
-import type { Signal } from '@berth/sdk';
+import type { CommandOptions, Signal } from '@berth/sdk';
 import { joinTerminal, sizeOf } from '../connections/joined-terminal.ts';
 import { fitting, startCommand, streamsOf, writeAll } from '../connections/streams.ts';
 import type { CliContext } from '../program/context.ts';
@@ -29,7 +29,7 @@ export function checkAttachment({ stdin }: CliContext, { tty }: Attachment): voi
  */
 export async function attachCommand(
   context: CliContext,
-  { sandboxId, command }: { sandboxId: string; command: string },
+  { sandboxId, ...command }: { sandboxId: string; command: string } & CommandOptions,
   attachment: Attachment,
 ): Promise<number> {
   const leaving = new AbortController();
@@ -40,7 +40,7 @@ export async function attachCommand(
   if (attachment.tty) {
     const terminal = await fitting(
       sandboxId,
-      streamsOf(connection, sandboxId).terminal({ command, ...sizeOf(context.stdout), signal: stop }),
+      streamsOf(connection, sandboxId).terminal({ ...command, ...sizeOf(context.stdout), signal: stop }),
     );
     const release = passSignals(context, (name) => terminal.signal(name), leave);
     try {
@@ -52,7 +52,7 @@ export async function attachCommand(
       release();
     }
   }
-  const remote = await startCommand(connection, { sandboxId, command }, stop);
+  const remote = await startCommand(connection, { sandboxId, ...command }, stop);
   const release = passSignals(context, (name) => remote.signal(name), leave);
   const { stdin, stdout, stderr } = context;
   const sink = Writable.fromWeb(remote.stdin);

@@ -3,6 +3,7 @@
 import { EXEC_LIMITS } from '@berth/sdk/limits';
 import { Berth } from '@berth/sdk';
 import { attachCommand, checkAttachment } from './attached-command.ts';
+import { programOptions, type ProgramOptions } from '../connections/program-options.ts';
 import { commandText, quoted } from './command-text.ts';
 import type { CliContext } from '../program/context.ts';
 import { EXIT, UsageError } from '../output/failure.ts';
@@ -11,16 +12,13 @@ import { startProcess } from '../processes/start.ts';
 import { findSandbox } from '../service/find-sandbox.ts';
 import type { Input } from '../program/command-spec.ts';
 
-export interface ExecOptions {
+export interface ExecOptions extends ProgramOptions {
   interactive?: true;
   tty?: true;
   detach?: true;
   name?: string;
   keepAwake?: true;
   timeoutSeconds?: number;
-  cwd?: string;
-  env?: Record<string, string>;
-  user?: string;
 }
 
 /** Long options of `berth exec` without a value. */
@@ -61,24 +59,13 @@ export async function exec(
         `${shown} -- timeout ${options.timeoutSeconds} COMMAND`,
     });
   }
-  if (options.user !== undefined) {
-    throw new UsageError('--user cannot be combined with -i or -t', {
-      remedy: `berth exec ${flagsOf(attachment)} ${shown} -- sudo -u ${quoted(options.user)} COMMAND`,
-    });
-  }
   checkAttachment(context, attachment);
   const id = await findSandbox(context, typed);
-  return await attachCommand(context, { sandboxId: id, command: preparation(options) + command }, attachment);
+  return await attachCommand(context, { sandboxId: id, command, ...programOptions(options) }, attachment);
 }
 
 function flagsOf({ interactive, tty }: { interactive: boolean; tty: boolean }): string {
   return `-${interactive ? 'i' : ''}${tty ? 't' : ''}`;
-}
-
-/** Shell text that does what the service does for a command whose result is awaited. */
-function preparation({ cwd, env = {} }: ExecOptions): string {
-  const variables = Object.entries(env).map(([name, value]) => `export ${name}=${quoted(value)}; `);
-  return `${cwd === undefined ? '' : `cd -- ${quoted(cwd)} || exit; `}${variables.join('')}`;
 }
 
 function commandWords(words: readonly string[], sandbox: string): readonly string[] {
@@ -111,16 +98,14 @@ async function runForResult(
 ): Promise<number> {
   const { token, url } = await connect();
   // The options include those of the call, such as --json.
-  const { timeoutSeconds, cwd, env, user } = options;
+  const { timeoutSeconds } = options;
   const seconds = timeoutSeconds ?? EXEC_LIMITS.timeoutSeconds.default;
   const timeoutMs = seconds * 1_000 + BEYOND_COMMAND_MS;
   const { raw } = new Berth({ url, apiKey: token, timeoutMs });
   const body = {
     command,
     ...(timeoutSeconds === undefined ? {} : { timeoutSeconds }),
-    ...(cwd === undefined ? {} : { cwd }),
-    ...(env === undefined ? {} : { env }),
-    ...(user === undefined ? {} : { user }),
+    ...programOptions(options),
   };
   const result = await raw.execInSandbox({ path: { sandboxId: id }, body, signal });
   if (out.json) {

@@ -1,6 +1,6 @@
 // Sandbox streams over the WebSocket of `ws`, which has back-pressure.
 import { once } from 'node:events';
-import { Berth, BerthError, type SandboxCommand, type SandboxStreams } from '@berth/sdk';
+import { Berth, BerthError, type CommandOptions, type SandboxCommand, type SandboxStreams } from '@berth/sdk';
 import { WebSocket } from 'ws';
 import { UsageError } from '../output/failure.ts';
 import type { Connection } from '../service/connection.ts';
@@ -12,10 +12,10 @@ export function streamsOf({ url, token }: Connection, sandboxId: string): Sandbo
 /** Starts a command with pipes; aborting the signal kills the command. */
 export async function startCommand(
   connection: Connection,
-  { sandboxId, command }: { sandboxId: string; command: string },
+  { sandboxId, command, ...options }: { sandboxId: string; command: string } & CommandOptions,
   signal: AbortSignal,
 ): Promise<SandboxCommand> {
-  return await fitting(sandboxId, streamsOf(connection, sandboxId).command(command, { signal }));
+  return await fitting(sandboxId, streamsOf(connection, sandboxId).command(command, { ...options, signal }));
 }
 
 /** Turns `command_too_long` into a UsageError with a remedy. */

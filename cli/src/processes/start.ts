@@ -1,4 +1,5 @@
 // `berth exec -d`: starts a process.
+import { programOptions } from '../connections/program-options.ts';
 import { sizeOf } from '../connections/joined-terminal.ts';
 import type { CliContext } from '../program/context.ts';
 import { processesOf } from './find.ts';
@@ -18,9 +19,10 @@ interface StartInput {
 export async function startProcess(
   context: CliContext,
   { sandboxId, words }: { sandboxId: string; words: readonly string[] },
-  { interactive, tty, timeoutSeconds, cwd, env, user, name, keepAwake }: StartInput,
+  options: StartInput,
 ): Promise<void> {
   const { out, signal, stdout } = context;
+  const { interactive, tty, timeoutSeconds, name, keepAwake } = options;
   const processes = await processesOf(context, sandboxId);
   const [line = ''] = words;
   const { id, data } = await processes.start(words.length > 1 ? words : line, {
@@ -28,9 +30,7 @@ export async function startProcess(
     ...(interactive === true ? { stdin: true } : {}),
     ...(tty === true ? { tty: true, ...sizeOf(stdout) } : {}),
     ...(timeoutSeconds === undefined ? {} : { timeoutSeconds }),
-    ...(cwd === undefined ? {} : { cwd }),
-    ...(env === undefined ? {} : { env }),
-    ...(user === undefined ? {} : { user }),
+    ...programOptions(options),
     ...(name === undefined ? {} : { name }),
     ...(keepAwake === undefined ? {} : { keepAwake }),
   });

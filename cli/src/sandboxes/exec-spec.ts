@@ -12,6 +12,16 @@ const ATTACH: readonly OptionSpec[] = [
   { flags: '-t, --tty', about: 'allocate a terminal' },
 ];
 
+const PROGRAM: readonly OptionSpec[] = [
+  { flags: '-w, --cwd <directory>', about: 'working directory (default: /code)' },
+  {
+    flags: '-e, --env <name=value>',
+    about: 'environment variable; repeatable; NAME alone takes the value from here',
+    parse: variable,
+  },
+  { flags: '-u, --user <name>', about: 'user of the sandbox that runs the command, such as root' },
+];
+
 const { min, max, default: usual } = EXEC_LIMITS.timeoutSeconds;
 const { nameCharacters, limitSeconds: longest } = PROCESS_LIMITS;
 
@@ -55,19 +65,13 @@ failed.`,
       about: `timeout of the command, ${min} to ${max} (default: ${usual}); with -d to ${longest} (default: none)`,
       parse: timeout,
     },
-    { flags: '-w, --cwd <directory>', about: 'working directory (default: /code)' },
-    {
-      flags: '-e, --env <name=value>',
-      about: 'environment variable; repeatable; NAME alone takes the value from here',
-      parse: variable,
-    },
-    { flags: '-u, --user <name>', about: 'user of the sandbox that runs the command, such as root' },
+    ...PROGRAM,
   ],
   examples: [
     'berth exec sbx_uodiunxlni4uyqmllemsqh4l -- python3 hello.py',
     "berth exec sbx_uodiunxlni4uyqmllemsqh4l 'npm ci && npm test | tail'",
     'berth exec -w app -e NODE_ENV=test sbx_uodiunxlni4uyqmllemsqh4l -- npm test',
-    'berth exec -it sbx_uodiunxlni4uyqmllemsqh4l -- vim hello.py',
+    'berth exec -it -u root sbx_uodiunxlni4uyqmllemsqh4l -- bash',
     'berth exec -i sbx_uodiunxlni4uyqmllemsqh4l -- psql < schema.sql',
     'berth exec -d --name web sbx_uodiunxlni4uyqmllemsqh4l -- npm start',
   ],
@@ -87,7 +91,7 @@ connection. Another Ctrl-C during the destroy skips the wait and prints the id o
 --ttl-seconds, the service destroys the sandbox by itself, if the project allows ephemeral
 sandboxes.`,
   arguments: [{ name: '<command...>', about: 'command, preferably after --' }],
-  options: [...ATTACH, { flags: '--keep', about: 'keep the sandbox, and print its id' }, ...sandboxOptions],
+  options: [...ATTACH, ...PROGRAM, { flags: '--keep', about: 'keep the sandbox, and print its id' }, ...sandboxOptions],
   examples: [
     'berth run -- uname -a',
     "berth run --size large --repository acme/app -- 'npm ci && npm test'",

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { BerthError, type Sandbox, type SandboxSpec } from '@berth/sdk';
 import { attachCommand, checkAttachment } from '../commands/attached-command.ts';
+import { programOptions, type ProgramOptions } from '../connections/program-options.ts';
 import { commandText } from '../commands/command-text.ts';
 import type { CliContext } from '../program/context.ts';
 import { CliFailure, EXIT_BY_SIGNAL } from '../output/failure.ts';
@@ -13,16 +14,16 @@ import { reasonText } from './view.ts';
 import type { Input } from '../program/command-spec.ts';
 import { untilThere } from './create.ts';
 
-export type RunOptions = SandboxOptions & { interactive?: true; tty?: true; keep?: true };
+export type RunOptions = SandboxOptions & ProgramOptions & { interactive?: true; tty?: true; keep?: true };
 
 /** Delays between retries, in seconds. */
 const WAITS_S = [1, 2, 4, 8];
 
 export async function run(context: CliContext, { args: words, options }: Input<RunOptions>): Promise<number> {
-  const { interactive, tty, keep, ...made } = options;
+  const { interactive, tty, keep } = options;
   const attachment = { interactive: interactive === true, tty: tty === true };
   checkAttachment(context, attachment);
-  const spec = await sandboxSpec(made);
+  const spec = await sandboxSpec(options);
   const { orgId, projectId } = await context.connect();
   spec.projectId = await projectId();
   const org = await orgId();
@@ -34,7 +35,7 @@ export async function run(context: CliContext, { args: words, options }: Input<R
       await prepare(context, sandbox, signals.stop);
       return await attachCommand(
         { ...context, signal: signals.stop },
-        { sandboxId: sandbox.id, command: commandText(words) },
+        { sandboxId: sandbox.id, command: commandText(words), ...programOptions(options) },
         attachment,
       );
     } finally {

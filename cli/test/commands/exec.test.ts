@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
@@ -116,15 +116,12 @@ test('-w, -e and -u are passed on, and -e NAME takes the value of a variable her
   assert.deepEqual(bodies, [{ command: 'true', cwd: 'my app', env: variables, user: 'root' }, { command: 'true' }]);
 });
 
-test('with -i the directory and the variables are set for the command', async () => {
-  await mkdir(join(folder, "it's"));
-  const run = await exec(
-    ['-i', '-w', "it's", '-e', 'A=$HOME "x"', 'sbx_abcabcabcabcabcabcabcabc', '--', 'pwd; echo "$A"; cat'],
-    'in',
-  );
-  assert.deepEqual(run, { code: 0, stdout: `${folder}/it's\n$HOME "x"\nin`, stderr: '' });
-  const missing = await exec(['-i', '-w', 'nowhere', 'sbx_abcabcabcabcabcabcabcabc', '--', 'echo ran']);
-  assert.deepEqual([missing.code === 0, missing.stdout], [false, '']);
+test('with -i, -w, -e and -u are passed on beside the command, whose text stays the same', async () => {
+  const options = ['-w', "it's", '-e', 'A=$HOME "x"', '-e', 'B=', '-u', 'root'];
+  const run = await exec(['-i', ...options, 'sbx_abcabcabcabcabcabcabcabc', '--', 'cat'], 'in');
+  assert.deepEqual(run, { code: 0, stdout: 'in', stderr: '' });
+  const passed = { cwd: "it's", user: 'root', 'env[A]': '$HOME "x"', 'env[B]': '' };
+  assert.deepEqual(guest.asked, [{ command: 'cat', tty: 'false', ...passed }]);
 });
 
 test('a usage error is reported with exit code 2', async () => {
@@ -160,10 +157,6 @@ test('a usage error is reported with exit code 2', async () => {
     [
       ['-it', '--timeout-seconds', '9', 'sbx_abcabcabcabcabcabcabcabc', 'true'],
       /: berth exec -it sbx_abcabcabcabcabcabcabcabc -- timeout 9 COMMAND\n/,
-    ],
-    [
-      ['-i', '--user', 'root', 'sbx_abcabcabcabcabcabcabcabc', 'id'],
-      /berth exec -i sbx_abcabcabcabcabcabcabcabc -- sudo -u root COMMAND\n/,
     ],
     [
       ['--env', 'BERTH_NOT_SET_HERE', 'sbx_abcabcabcabcabcabcabcabc', 'id'],

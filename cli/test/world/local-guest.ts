@@ -12,7 +12,7 @@ export class LocalGuest {
   /** Working folder of commands. */
   readonly folder: string;
   /** Requested commands. */
-  readonly asked: { command: string; timeoutSeconds?: number | undefined; tty?: string | undefined }[] = [];
+  readonly asked: Readonly<Record<string, string | number | undefined>>[] = [];
   /** PATH of commands. */
   path = process.env['PATH'] ?? '';
   readonly running = new Set<ChildProcess>();
@@ -26,7 +26,7 @@ export class LocalGuest {
     api.answer = (socket, { url }) => {
       const query = new URL(url ?? '', 'http://api').searchParams;
       const command = query.get('command') ?? '';
-      this.asked.push({ command, tty: query.get('tty') ?? undefined });
+      this.asked.push({ ...Object.fromEntries(query), command });
       this.#join(socket, this.#start(command));
     };
     const { json } = api;

@@ -6,7 +6,8 @@
 //           the second subprotocol. A refusal is a JSON error; a browser, which
 //           cannot read it, offers berth.outcome too (websocket.ts). `command=…` runs a
 //           command instead of the login shell, as exec does: /bin/sh -c in /code, with the same
-//           environment except TERM. `tty=false`, only with a command, uses pipes instead of a
+//           environment except TERM. `cwd=…`, `user=…` and `env[NAME]=…`, only with a command, are
+//           the options of exec. `tty=false`, only with a command, uses pipes instead of a
 //           terminal; `cols` and `rows` are then ignored. The request head is limited to 16 KiB:
 //           send longer input as bytes.
 //   bytes   Binary frames in both directions, split anywhere, also inside a UTF-8 character. Pass
@@ -44,6 +45,7 @@ import { defineRoute } from '../route/route.ts';
 import { USE_ERRORS } from '../sandboxes/use.ts';
 import { sandboxParams } from '../sandboxes/sandboxes.ts';
 import { text } from '../route/text.ts';
+import { commandOptions } from '../commands/options.ts';
 
 const sideText = `must be a whole number from ${TERMINAL_SIDE.min} to ${TERMINAL_SIDE.max}`;
 const sideInQuery = z
@@ -56,6 +58,8 @@ const shown = (description: string, side: number): Record<string, unknown> => ({
   default: side,
 });
 
+const OPTIONS = ['cwd', 'env', 'user'] as const;
+
 const terminalQuery = z
   .object({
     command: text(1, EXEC_LIMITS.commandCharacters)
@@ -65,6 +69,7 @@ const terminalQuery = z
       .enum(['true', 'false'])
       .default('true')
       .describe('Whether to allocate a terminal. `false` requires `command`; `cols` and `rows` are then ignored.'),
+    ...commandOptions,
     mayWake: z
       .enum(['true', 'false'])
       .default('true')
@@ -76,7 +81,13 @@ const terminalQuery = z
     path: ['command'],
     error: 'must be given with tty=false: a login shell requires a terminal',
   })
-  .describe('`tty=false` requires `command`.');
+  .check(({ value, issues }) => {
+    const option = OPTIONS.find((name) => value[name] !== undefined);
+    if (option === undefined || value.command !== undefined) return;
+    const message = `must be given with ${option}: a login shell has no such option`;
+    issues.push({ code: 'custom', path: ['command'], input: value.command, message });
+  })
+  .describe('`tty=false`, `cwd`, `env` and `user` require `command`.');
 export type TerminalQuery = z.output<typeof terminalQuery>;
 
 const side = z.int().min(TERMINAL_SIDE.min).max(TERMINAL_SIDE.max);
@@ -123,7 +134,7 @@ export const terminalInSandbox = defineRoute({
   permission: 'sandbox.connect',
   request: { params: sandboxParams, query: terminalQuery },
   response: { status: 101, body: z.undefined() },
-  errors: [...USE_ERRORS, 'too_many_connections', 'variables_unsupported'],
+  errors: [...USE_ERRORS, 'too_many_connections', 'variables_unsupported', 'exec_options_unsupported'],
   activity: 'sandbox_connected',
   published: false,
 });

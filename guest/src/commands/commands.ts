@@ -4,7 +4,7 @@ import type { GuestRunRequest } from '@berth/protocol/calls/exec.ts';
 import { EXEC_OUTPUT_BYTES } from '@berth/protocol/guest-limits.ts';
 import { StreamReader } from '../keeper/stream-files.ts';
 import { AttachedProgram } from './attached.ts';
-import { CommandRefused, type Launched, type Launcher } from '../keeper/launcher.ts';
+import { CommandRefused, type CommandOptions, type Launched, type Launcher } from '../keeper/launcher.ts';
 import { killGroup } from './process-groups.ts';
 import { ANY_LENGTH, KILLED, RunningCommand } from './running.ts';
 import type { PosixSessions } from './sessions.ts';
@@ -63,9 +63,9 @@ export class Commands {
   }
 
   /** Starts a command for a connected caller. Rejects as {@link start} does. */
-  attach(command: string, env: readonly string[], signal: AbortSignal): Promise<AttachedProgram> {
+  attach(command: string, options: CommandOptions, signal: AbortSignal): Promise<AttachedProgram> {
     return this.#begin(signal, async () => {
-      const asked = { command, options: { env: [...env] }, hasInput: true, keepBytes: AHEAD_BYTES, holds: true };
+      const asked = { command, options, hasInput: true, keepBytes: AHEAD_BYTES, holds: true };
       const attached = await AttachedProgram.start(this.#launcher, asked, this.#sessions);
       this.#watch(attached, attached.gone);
       return attached;

@@ -44,7 +44,7 @@ type Asked = Pick<Launch, 'hasInput' | 'keepBytes' | 'holds'> &
   };
 
 /** Options of a command; see the call `run`. */
-type CommandOptions = Pick<GuestRunRequest, 'cwd' | 'env' | 'user'>;
+export type CommandOptions = Pick<GuestRunRequest, 'cwd' | 'env' | 'user'>;
 
 export interface Launched {
   id: string;

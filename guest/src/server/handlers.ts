@@ -219,13 +219,14 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
       return async (caller) => void (await splice(caller as Socket, program, { idleMs: PORT_IDLE_MS }));
     },
     openTerminal: async ({ query, signal }) => {
-      const env = variables.take(query.variables);
+      const { cwd, user } = query;
+      const options = { cwd, user, env: [...variables.take(query.variables)] };
       if ('tty' in query) {
-        const attached = await commands.attach(query.command, env, signal);
+        const attached = await commands.attach(query.command, options, signal);
         return (caller) => relayProgram(attached, caller);
       }
       const { cols, rows, command = null } = query;
-      const program = await terminals.open({ tty: true, cols, rows, command }, env, signal);
+      const program = await terminals.open({ cols, rows, command }, options, signal);
       return (caller) => relayProgram(program, caller);
     },
   };

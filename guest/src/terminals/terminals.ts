@@ -1,14 +1,14 @@
 // Terminals of the tenant's user: a login shell or a command, each in a pseudo-terminal. Limits
 // their number.
-import type { TerminalAsked } from '@berth/protocol/calls/connections.ts';
+import type { TerminalSize } from '@berth/protocol/calls/connections.ts';
 import { Refused } from '../access/refused.ts';
 import { AttachedProgram } from '../commands/attached.ts';
-import type { Launcher } from '../keeper/launcher.ts';
+import type { CommandOptions, Launcher } from '../keeper/launcher.ts';
 import type { Program } from '../commands/program.ts';
 import type { PosixSessions } from '../commands/sessions.ts';
 
-/** A request for a program in a terminal. */
-type TerminalCommand = Extract<TerminalAsked, { tty: true }>;
+/** A request for a program in a terminal; null: the login shell. */
+type TerminalCommand = TerminalSize & { command: string | null };
 
 /** Bytes that a terminal may be ahead of its screen, which an interrupt cannot take back. */
 const AHEAD_BYTES = 65_536;
@@ -27,7 +27,7 @@ export class Terminals {
   }
 
   /** Resolves once the shell runs. Rejects with {@link Refused} or the signal's reason. */
-  async open({ rows, cols, command }: TerminalCommand, env: readonly string[], signal: AbortSignal): Promise<Program> {
+  async open({ rows, cols, command }: TerminalCommand, options: CommandOptions, signal: AbortSignal): Promise<Program> {
     if (this.#open.size + this.#opening >= this.#maxTerminals) {
       throw new Refused(
         429,
@@ -38,7 +38,7 @@ export class Terminals {
     signal.throwIfAborted();
     this.#opening += 1;
     try {
-      const shown = { command, terminal: { rows, columns: cols }, options: { env: [...env] } };
+      const shown = { command, terminal: { rows, columns: cols }, options };
       const asked = { ...shown, hasInput: true, keepBytes: AHEAD_BYTES, holds: true };
       const sessions = command === null ? undefined : this.#sessions;
       const terminal = await AttachedProgram.start(this.#launcher, asked, sessions);

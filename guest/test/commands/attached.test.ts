@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
+import { userInfo } from 'node:os';
 import { test } from 'node:test';
 import { bytesFrames, controlFrame } from '@berth/protocol/terminal-frames.ts';
 import { runs, until } from '../daemon.ts';
@@ -34,6 +35,36 @@ test('an attached command gets the shell, user, folder and session of exec, and 
   again.write('in');
   again.order({ end: true });
   assert.deepEqual([await again.exit(), again.stdout, again.stderr], [{ exit: 0 }, 'out\nin', 'err\n']);
+});
+
+test('an attached command gets its folder and user, in a terminal too, or is refused', async (t) => {
+  const daemon = await secured(t);
+  const { username } = userInfo();
+  const shown: string[] = [];
+  const command = 'printf "%s %s" "$PWD" "$USER"';
+  for (const query of [
+    { tty: 'false', command, cwd: '/', user: username },
+    { tty: 'false', command, cwd: '..' },
+  ]) {
+    const attached = new Attached(await openStream(daemon, query));
+    assert.deepEqual(await attached.exit(), { exit: 0 });
+    shown.push(attached.stdout);
+  }
+  const terminal = await openStream(daemon, { cols: '80', rows: '24', command, cwd: '/' });
+  for await (const chunk of terminal) shown.push((chunk as Buffer).toString());
+  assert.equal(shown[0], `/ ${username}`);
+  assert.ok(shown[1]?.startsWith('/') && !shown[1].startsWith('/ '), shown[1]);
+  assert.match(shown.slice(2).join(''), /\/ /);
+
+  for (const form of ['tty=false', 'cols=80&rows=24']) {
+    for (const [option, code] of [
+      ['user=nobody-of-this-name', 'command_user_unknown'],
+      ['cwd=nowhere', 'command_cwd_invalid'],
+    ] as const) {
+      const { status, text } = await refusalOf(daemon, `?${form}&command=true&${option}`);
+      assert.deepEqual([status, (JSON.parse(text) as { error: { code?: string } }).error.code], [400, code], text);
+    }
+  }
 });
 
 test('every exit code is reported, and the signal that ended a command by its name', async (t) => {

@@ -3,8 +3,9 @@
 // limits a stream's silence and age.
 import { TERMINAL_SIDE, TERMINAL_SIGNALS } from '@berth/contract/route/limits.ts';
 import { z } from 'zod';
-import { EXEC_COMMAND_LENGTH, PORT_TEXT } from '../guest-limits.ts';
+import { COMMAND_ERRORS, EXEC_COMMAND_LENGTH, PORT_TEXT, type CommandErrorCode } from '../guest-limits.ts';
 import { deadlineOf, defineCall } from './define.ts';
+import { guestRunRequest } from './exec.ts';
 import { variablesId } from './variables.ts';
 
 /**
@@ -92,25 +93,32 @@ export type TerminalSize = z.infer<typeof terminalSize>;
 export type TerminalAsked = (
   | ({ tty: true; command: string | null } & TerminalSize)
   | { tty: false; command: string }
-) & {
-  variables?: string;
-};
+) & { [option in keyof typeof options]?: string | undefined };
 
 const command = z.string().min(1).max(EXEC_COMMAND_LENGTH);
 const side = z.coerce.number<string>().int().min(TERMINAL_SIDE.min).max(TERMINAL_SIDE.max);
-/** Of an earlier `stageVariables`; guests before version 10 have neither. */
-const variables = variablesId.optional();
+const options = {
+  /** Id of an earlier `stageVariables`; guests before version 10 have neither. */
+  variables: variablesId.optional(),
+  /** Only with a command, as is `user`; guests before version 11 have neither. */
+  cwd: guestRunRequest.shape.cwd,
+  user: guestRunRequest.shape.user,
+};
 const terminalQuery = z.union([
-  z.strictObject({ cols: side, rows: side, command: command.optional(), variables }),
-  z.strictObject({ tty: z.literal('false'), command, variables }),
+  z.strictObject({ cols: side, rows: side, command: command.optional(), ...options }),
+  z.strictObject({ tty: z.literal('false'), command, ...options }),
 ]);
 export type TerminalQuery = z.infer<typeof terminalQuery>;
 
-export function terminalQueryOf(asked: TerminalAsked): TerminalQuery {
-  const variables = asked.variables === undefined ? {} : { variables: asked.variables };
-  if (!asked.tty) return { tty: 'false', command: asked.command, ...variables };
+export function terminalQueryOf({ variables, cwd, user, ...asked }: TerminalAsked): TerminalQuery {
+  const given = {
+    ...(variables === undefined ? {} : { variables }),
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(user === undefined ? {} : { user }),
+  };
+  if (!asked.tty) return { tty: 'false', command: asked.command, ...given };
   const { cols, rows, command } = asked;
-  return { cols, rows, ...(command === null ? {} : { command }), ...variables };
+  return { cols, rows, ...(command === null ? {} : { command }), ...given };
 }
 
 /**
@@ -130,7 +138,11 @@ export const openTerminal = defineCall({
   query: terminalQuery,
   form: 'upgrade',
   upgrade: 'berth-terminal',
-  statuses: { 429: ['too_many_streams', 'the VM has reached its limit of terminals or commands'] },
+  errors: Object.keys(COMMAND_ERRORS) as CommandErrorCode[],
+  statuses: {
+    400: ['exec_options_unsupported', 'the guest daemon lacks an option of the terminal'],
+    429: ['too_many_streams', 'the VM has reached its limit of terminals or commands'],
+  },
   deadlineMs: 20_000,
   marginMs: 10_000,
   since: 2,

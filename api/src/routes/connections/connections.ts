@@ -18,12 +18,12 @@ export const connectionRoutes = [
     terminalInSandbox,
     (query) => (query.tty === 'true' ? 'terminal' : 'command'),
     (context, connecting, query) =>
-      connect(context, connecting, toTerminal(terminalRequestOf(query)), query.mayWake === 'true'),
+      connect(context, connecting, toTerminal(terminalRequestOf(query), query.env), query.mayWake === 'true'),
   ),
 ];
 
-function terminalRequestOf({ command, tty, cols, rows }: TerminalQuery): TerminalAsked {
-  if (tty === 'true') return { tty: true, cols, rows, command: command ?? null };
+function terminalRequestOf({ command, tty, cols, rows, cwd, user }: TerminalQuery): TerminalAsked {
+  if (tty === 'true') return { tty: true, cols, rows, command: command ?? null, cwd, user };
   if (command === undefined) throw new Error('validation accepted a query without terminal and command');
-  return { tty: false, command };
+  return { tty: false, command, cwd, user };
 }

@@ -7,7 +7,7 @@ import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import { trackActivity } from '../sandboxes/activity-signal.ts';
 import { environmentFor } from '../sandboxes/variables.ts';
 import type { ServiceContext } from '../context/context.ts';
-import { explainExecFailure } from './failure.ts';
+import { explainExecFailure } from '../hosts/command-failure.ts';
 import { ensureAwake } from '../sandboxes/use.ts';
 
 export interface ExecRequest {

@@ -22,7 +22,7 @@ import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { ensureAwake, located, type SandboxInUse } from '../sandboxes/use.ts';
 import { environmentFor } from '../sandboxes/variables.ts';
-import { explainExecFailure, processNotFound, type Named } from './failure.ts';
+import { explainExecFailure, processNotFound, type Named } from '../hosts/command-failure.ts';
 
 /** Copies of a response in memory: as received, and as sent. */
 const COPIES = 2;

@@ -14,6 +14,7 @@ import { authorize } from '../access/access.ts';
 import { trackActivity } from '../sandboxes/activity-signal.ts';
 import { authenticate, readToken, type BearerToken } from '../access/authentication.ts';
 import type { ServiceContext } from '../context/context.ts';
+import { commandRefusal } from '../hosts/command-failure.ts';
 import { explainHostFailure } from '../hosts/failure.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
 import { ensureAwake, type SandboxInUse } from '../sandboxes/use.ts';
@@ -36,8 +37,10 @@ export interface Connecting {
   signal: AbortSignal;
 }
 
-/** Gives the VM the sandbox's variables for a program; see {@link stageVariables}. */
-type Staging = () => Promise<{ variables?: string }>;
+type Variables = Readonly<Record<string, string>>;
+
+/** Gives the VM the variables of a program; see {@link stageVariables}. */
+type Staging = (requested?: Variables) => Promise<{ variables?: string }>;
 
 /** Target of a connection, and its representation in the activity feed. */
 interface ConnectionTarget {
@@ -45,6 +48,8 @@ interface ConnectionTarget {
   name: string;
   details: Readonly<Record<string, unknown>>;
   open(host: HostClient, vm: OwnedVm, signal: AbortSignal, staged: Staging): Promise<Duplex>;
+  /** Error for a refusal that only this kind of target has. */
+  refusal?(error: unknown): CodedError | undefined;
 }
 
 export function toPort(port: number): ConnectionTarget {
@@ -56,12 +61,13 @@ export function toPort(port: number): ConnectionTarget {
 }
 
 /** The login shell in a terminal, or a command in a terminal or with pipes. */
-export function toTerminal(asked: TerminalAsked): ConnectionTarget {
+export function toTerminal(asked: TerminalAsked, env?: Variables): ConnectionTarget {
   return {
     name: asked.command === null ? 'a terminal' : 'a command',
     // The command itself is the tenant's data and is never recorded.
     details: asked.command === null ? { terminal: true } : { command: true, terminal: asked.tty },
-    open: async (host, vm, signal, staged) => host.openTerminal(vm, { ...asked, ...(await staged()) }, { signal }),
+    open: async (host, vm, signal, staged) => host.openTerminal(vm, { ...asked, ...(await staged(env)) }, { signal }),
+    refusal: (error) => commandRefusal(error, { ...asked, part: 'query' }),
   };
 }
 
@@ -110,10 +116,11 @@ async function openStream(
 ): Promise<Duplex> {
   const vm = { vmId: sandbox.id, orgId: sandbox.org_id };
   try {
-    const staged = (): ReturnType<Staging> => stageVariables(context, sandbox, signal);
+    const staged: Staging = (requested) => stageVariables(context, sandbox, { signal, requested });
     return await target.open(context.hosts.at(sandbox.host_url), vm, signal, staged);
   } catch (error) {
-    throw openRefusal(error, target.name) ?? (await explainHostFailure(context, sandbox.id, 'connect', error));
+    const refusal = target.refusal?.(error) ?? openRefusal(error, target.name);
+    throw refusal ?? (await explainHostFailure(context, sandbox.id, 'connect', error));
   }
 }
 

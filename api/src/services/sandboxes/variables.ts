@@ -109,6 +109,7 @@ export async function environmentFor(
   { db, secretKey }: Pick<ServiceContext, 'db' | 'secretKey'>,
   { id: sandboxId, org_id: orgId }: StartsPrograms,
   requested?: Readonly<Record<string, string>>,
+  field = 'body.env',
 ): Promise<string[] | undefined> {
   const rows = await store.readVariables(db, sandboxId);
   if (rows.length === 0 && requested === undefined) return undefined;
@@ -123,24 +124,22 @@ export async function environmentFor(
   if (all.size > variables || length > characters) {
     const problem = all.size > variables ? `${all.size} variables` : `${length} characters in all names and values`;
     const limit = all.size > variables ? variables : characters;
-    throw invalidField(
-      'body.env',
-      `has ${problem} together with the sandbox's variables; at most ${limit} are allowed`,
-    );
+    throw invalidField(field, `has ${problem} together with the sandbox's variables; at most ${limit} are allowed`);
   }
   return [...all].map(([name, value]) => `${name}=${value}`);
 }
 
 /**
- * Gives the guest the sandbox's variables for a start that follows, and returns their id for it; {}
- * if there are none. Throws `variables_unsupported`.
+ * Gives the guest the variables of a start that follows, and returns their id for it; {} if there
+ * are none: those of the sandbox, and those of `query.env`, which win. Throws
+ * `variables_unsupported`, and as {@link environmentFor}.
  */
 export async function stageVariables(
   context: Pick<ServiceContext, 'db' | 'secretKey' | 'hosts'>,
   sandbox: SandboxInUse,
-  signal?: AbortSignal,
+  { signal, requested }: { signal?: AbortSignal; requested?: Readonly<Record<string, string>> | undefined } = {},
 ): Promise<{ variables?: string }> {
-  const env = await environmentFor(context, sandbox);
+  const env = await environmentFor(context, sandbox, requested, 'query.env');
   if (env === undefined) return {};
   const variables = randomBytes(16).toString('hex');
   const request = { vmId: sandbox.id, params: { variablesId: variables }, body: { env } };
@@ -150,8 +149,8 @@ export async function stageVariables(
     if (!(error instanceof HostError && error.code === 'variables_unsupported')) throw error;
     throw new CodedError(
       'variables_unsupported',
-      'this sandbox is of a release without variables for terminals and agents; unset its variables, or create ' +
-        'another sandbox',
+      'this sandbox is of a release without variables for terminals and agents; unset its variables, give none, or ' +
+        'create another sandbox',
       { cause: error },
     );
   }

@@ -17,6 +17,7 @@ import { ensureAwake } from '../../../src/services/sandboxes/use.ts';
 import { newId } from '../../../src/store/database/ids.ts';
 import { insertProject } from '../../../src/store/orgs/projects.ts';
 import { startApi, type TestApi } from '../../world/api.ts';
+import { ExecRefusal } from '../../world/guests/exec-refusal.ts';
 import { untilTrue } from '../../../../os/test/until.ts';
 import { requestWebSocket, RecordingWebSocket } from '../../world/websocket-client.ts';
 
@@ -79,6 +80,50 @@ test('a terminal defaults to 80 columns and 24 rows; an invalid size is 400', as
     assert.match(error.message, /query\.(cols|rows) must be a whole number from 1 to 1000/);
   }
 });
+
+test('a command takes the options of exec; a login shell takes none', async () => {
+  const staged: string[][] = [];
+  api.front.variables = (_id, env) => void staged.push(env);
+  const options = 'cwd=my%20app&user=root&env[A]=1%262&env[_B]=';
+  const { heard, id } = await open(`?command=true&${options}`);
+  const target = new URLSearchParams(shell.target.slice('terminal?'.length));
+  assert.deepEqual([target.get('cwd'), target.get('user')], ['my app', 'root']);
+  assert.deepEqual(staged, [['A=1&2', '_B=']]);
+  heard.socket.close();
+  for (const [query, problem] of [
+    [options, /query\.command must be given with cwd: a login shell has no such option/],
+    ['env[A]=1', /query\.command must be given with env/],
+    ['command=true&user=a%20b', /query\.user must be the name of a user/],
+    ['command=true&env[1A]=x', /query\.env.* must be letters, digits and _/],
+    ['command=true&env=x', /query\.env/],
+    ['command=true&cwd=', /query\.cwd/],
+  ] as const) {
+    const answer = await requestWebSocket(pathOf(id, `?${query}`), headers());
+    assert.ok('text' in answer, query);
+    const { error } = errorEnvelope.parse(JSON.parse(answer.text));
+    assert.deepEqual([answer.status, error.code], [400, 'invalid_request'], query);
+    assert.match(error.message, problem);
+  }
+  assert.equal(staged.length, 1);
+});
+
+for (const [refusal, status, code, message] of [
+  ['command_cwd_invalid', 400, 'invalid_request', /query\.cwd must be a directory.*"\/no"/],
+  ['command_user_unknown', 400, 'invalid_request', /query\.user must be a user of the sandbox.*"nobody"/],
+  ['exec_options_unsupported', 409, 'exec_options_unsupported', /of a release without cwd, env, user/],
+] as const) {
+  test(`a command refused with ${refusal} is ${status} ${code}`, async () => {
+    const { id } = await api.makeSandbox('ready');
+    api.front.stream = () => {
+      throw new ExecRefusal(refusal, 'hostile text');
+    };
+    const answer = await requestWebSocket(pathOf(id, '?command=true&cwd=/no&user=nobody'), headers());
+    assert.ok('text' in answer);
+    const { error } = errorEnvelope.parse(JSON.parse(answer.text));
+    assert.deepEqual([answer.status, error.code], [status, code]);
+    assert.match(error.message, message);
+  });
+}
 
 test('a terminal with mayWake=false wakes no sandbox, also one that just fell asleep', async () => {
   const project = await insertProject(api.db, {

@@ -4,7 +4,7 @@ import { PROCESS_LIMITS } from '@berth/protocol/guest-limits.ts';
 import type { HostErrorCode } from '@berth/protocol/host.ts';
 import { HostError } from '../../hosts/error.ts';
 import { CodedError, invalidField } from '../../rules/coded-error.ts';
-import { explainHostFailure } from '../hosts/failure.ts';
+import { explainHostFailure } from './failure.ts';
 import type { ServiceContext } from '../context/context.ts';
 
 /** Fields that an error may name. */
@@ -12,13 +12,15 @@ export interface Named {
   cwd?: string | undefined;
   user?: string | undefined;
   argv?: readonly string[] | undefined;
+  /** Part of the request that has them, by default the body. */
+  part?: 'body' | 'query';
 }
 
 const REFUSALS: { readonly [code in HostErrorCode]?: (request: Named) => CodedError } = {
-  command_cwd_invalid: ({ cwd = '/code' }) =>
-    invalidField('body.cwd', `must be a directory that the user may enter; ${JSON.stringify(cwd)} is none`),
-  command_user_unknown: ({ user = '' }) =>
-    invalidField('body.user', `must be a user of the sandbox; /etc/passwd has no ${JSON.stringify(user)}`),
+  command_cwd_invalid: ({ cwd = '/code', part = 'body' }) =>
+    invalidField(`${part}.cwd`, `must be a directory that the user may enter; ${JSON.stringify(cwd)} is none`),
+  command_user_unknown: ({ user = '', part = 'body' }) =>
+    invalidField(`${part}.user`, `must be a user of the sandbox; /etc/passwd has no ${JSON.stringify(user)}`),
   command_program_invalid: ({ argv = [] }) =>
     invalidField(
       'body.argv',
@@ -60,14 +62,19 @@ export function processNotFound(): CodedError {
   return new CodedError('process_not_found', 'the sandbox has no such process; GET its processes for those it has');
 }
 
+/** Error for the guest's refusal of a command; undefined for other failures. */
+export function commandRefusal(error: unknown, request: Named): CodedError | undefined {
+  return error instanceof HostError ? REFUSALS[error.code as HostErrorCode]?.(request) : undefined;
+}
+
 export async function explainExecFailure(
   context: ServiceContext,
   sandboxId: string,
   request: Named,
   error: unknown,
 ): Promise<unknown> {
-  const refusal = error instanceof HostError ? REFUSALS[error.code as HostErrorCode]?.(request) : undefined;
   return (
-    refusal ?? (await explainHostFailure(context, sandboxId, 'exec', error, '; the command may or may not have run'))
+    commandRefusal(error, request) ??
+    (await explainHostFailure(context, sandboxId, 'exec', error, '; the command may or may not have run'))
   );
 }
