@@ -15,6 +15,7 @@ import {
 } from '@berth/contract/connections/websocket.ts';
 import { PREVIEW_HEADERS } from '@berth/contract/previews/previews.ts';
 import { ERRORS } from '@berth/contract/route/errors.ts';
+import { REMEDIES } from '@berth/contract/route/remedies.ts';
 import { ADMINISTRATION, permission, ROLE_PERMISSIONS } from '@berth/contract/route/permissions.ts';
 import { MACHINE_SIZES, PROFILE_SIZES, SIZE_PROFILES } from '@berth/contract/sandboxes/machine-sizes.ts';
 import { fullDocument } from '@berth/contract/document/openapi.ts';
@@ -68,6 +69,7 @@ export async function contractModules(): Promise<Record<string, string>> {
       PREVIEW_HEADERS,
       TERMINAL_SIGNALS: terminalSignal.options,
     }),
+    'remedies.ts': moduleOf({ REMEDIES }),
     'service-tables.ts': serviceTables(),
   };
 }

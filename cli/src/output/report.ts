@@ -1,21 +1,25 @@
 // Turns failures into lines of stderr and exit codes; the only place that does.
 import { OperatorFailure } from '@berth/machine/output/failure.ts';
 import { BerthError } from '@berth/sdk';
+import { REMEDIES } from '@berth/sdk/remedies';
 import { CliFailure, EXIT, EXIT_BY_SIGNAL, UsageError } from './failure.ts';
 import { plainText } from './plain-text.ts';
 
-/** Remedies by error code. */
-const REMEDIES: Readonly<Record<string, string>> = {
-  unauthenticated: 'sign in with berth login; if BERTH_API_KEY is set, correct or unset it',
-  auth_kind_not_allowed: 'API keys cannot do this: sign in as a user with berth login',
-  sso_required: 'run berth login, and sign in with the single sign-on button in the browser',
-  reauthentication_required: 'sign in again with berth login, then retry',
-  permission_denied: 'ask an admin of the org, or use another key (berth whoami shows the current one)',
-  rate_limited: 'wait, then retry',
-  too_much_in_flight: 'send fewer large requests at once, then retry',
+/** Remedies of errors that the SDK detects; those of the API are in the contract. */
+const OWN_REMEDIES: Readonly<Record<string, string>> = {
   connection_failed: 'check the URL of the API: --url, BERTH_URL or the profile',
   invalid_answer: 'check the URL of the API: --url, BERTH_URL or the profile',
 };
+
+/** The server's message, or the line about the time to wait, says it already. */
+const SAID = /the message (?:names|says)|Retry-After/;
+
+/** In the form of messages of berth: without a capital and a full stop. */
+function remedyOf(code: string): string | undefined {
+  if (!Object.hasOwn(REMEDIES, code)) return OWN_REMEDIES[code];
+  const sentence = REMEDIES[code as keyof typeof REMEDIES];
+  return SAID.test(sentence) ? undefined : sentence.slice(0, 1).toLowerCase() + sentence.slice(1, -1);
+}
 
 const SIGNAL_CODES: ReadonlySet<number> = new Set(Object.values(EXIT_BY_SIGNAL));
 
@@ -62,7 +66,7 @@ function describeRefusal(error: BerthError): FailureReport {
   // The code would repeat the message.
   const code = error.code === 'stream_closed' ? '' : ` (${plainText(error.code)})`;
   const lines = [`${plainText(error.message)}${code}`];
-  const remedy = REMEDIES[error.code];
+  const remedy = remedyOf(error.code);
   if (remedy !== undefined) lines.push(`  ${remedy}`);
   if (error.retryAfter !== undefined) lines.push(`  try again in ${error.retryAfter} s`);
   // A refused port is the tenant's program.

@@ -211,7 +211,9 @@ test('a command that fails after the status of its response is exit code 125 wit
     assert.deepEqual(await exec([...flags, 'sbx_abcabcabcabcabcabcabcabc', 'true']), {
       code: 125,
       stdout: '',
-      stderr: 'berth: the sandbox is sleeping (sandbox_state_conflict)\n',
+      stderr:
+        'berth: the sandbox is sleeping (sandbox_state_conflict)\n' +
+        '  wait with berth sandbox wait, or wake the sandbox with berth sandbox wake\n',
     });
   }
 });
@@ -222,7 +224,9 @@ test('a failure of Berth is exit code 125, with and without streams', async () =
     assert.deepEqual(await exec([...flags, 'sbx_abcabcabcabcabcabcabcabc', 'true']), {
       code: 125,
       stdout: '',
-      stderr: 'berth: the sandbox is stopped (sandbox_state_conflict)\n',
+      stderr:
+        'berth: the sandbox is stopped (sandbox_state_conflict)\n' +
+        '  wait with berth sandbox wait, or wake the sandbox with berth sandbox wake\n',
     });
   }
   api.refuse = null;
@@ -231,7 +235,8 @@ test('a failure of Berth is exit code 125, with and without streams', async () =
     code: 125,
     stdout: '',
     stderr:
-      'berth: the connection to the command was closed: the sandbox is no longer awake (sandbox_state_conflict)\n',
+      'berth: the connection to the command was closed: the sandbox is no longer awake (sandbox_state_conflict)\n' +
+      '  wait with berth sandbox wait, or wake the sandbox with berth sandbox wake\n',
   });
   for (const frame of [Buffer.from([3, 65]), Buffer.from([1, 65])]) {
     api.answer = (socket) => {

@@ -160,7 +160,11 @@ test('a refused connection is reported once, and the next one is tried', async (
     const refused = dial(ports[0]);
     await closed(refused);
   }
-  assert.equal(seen.stderr, 'berth: port 3000: nothing listens on port 3000 of the sandbox (port_refused)\n');
+  assert.equal(
+    seen.stderr,
+    'berth: port 3000: nothing listens on port 3000 of the sandbox (port_refused)\n' +
+      '  start a server that listens on this port of the sandbox\n',
+  );
   await serve(3000, echo);
   const socket = dial(ports[0]);
   socket.end('now');

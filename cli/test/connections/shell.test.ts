@@ -138,7 +138,11 @@ test("a refusal is printed with the API's message and exit code 1", async () => 
   api.refuse = refusal(404, 'sandbox_not_found', 'there is no sandbox sbx_abcabcabcabcabcabcabcabc');
   screen = new PseudoTerminal(process.execPath, [MAIN, 'shell', 'sbx_abcabcabcabcabcabcabcabc'], api.environment);
   assert.equal(await screen.ended(), 1);
-  assert.equal(screen.text, 'berth: there is no sandbox sbx_abcabcabcabcabcabcabcabc (sandbox_not_found)\r\n');
+  assert.equal(
+    screen.text,
+    'berth: there is no sandbox sbx_abcabcabcabcabcabcabcabc (sandbox_not_found)\r\n' +
+      '  use the id of a sandbox that berth sandbox ls lists\r\n',
+  );
 });
 
 test('without a terminal shell names the command to use instead', () => {

@@ -145,7 +145,13 @@ for (const [verb, failed, signIn] of [
 ] as const) {
   test(`${verb}: a refusal is printed with the API's message and a remedy`, async () => {
     for (const [status, errorCode, message, expected, remedy] of [
-      [404, 'sandbox_not_found', 'there is no sandbox sbx_abcabcabcabcabcabcabcabc', failed, ''],
+      [
+        404,
+        'sandbox_not_found',
+        'there is no sandbox sbx_abcabcabcabcabcabcabcabc',
+        failed,
+        '  use the id of a sandbox that berth sandbox ls lists\n',
+      ],
       [
         401,
         'unauthenticated',

@@ -117,7 +117,11 @@ test('a tunnel closed for a reason fails with the reason', async () => {
   const { code, stderr } = await start(['sbx_abcabcabcabcabcabcabcabc']).ended;
   assert.deepEqual(
     [code, stderr],
-    [1, 'berth: the tunnel was closed: the sandbox is no longer awake (sandbox_state_conflict)\n'],
+    [
+      1,
+      'berth: the tunnel was closed: the sandbox is no longer awake (sandbox_state_conflict)\n' +
+        '  wait with berth sandbox wait, or wake the sandbox with berth sandbox wake\n',
+    ],
   );
 });
 
@@ -125,7 +129,8 @@ test("a refusal is printed with the API's message", async () => {
   api.refuse = refusal(502, 'port_refused', 'nothing listens on port 22 of the sandbox');
   assert.equal(
     (await start(['sbx_abcabcabcabcabcabcabcabc']).ended).stderr,
-    'berth: nothing listens on port 22 of the sandbox (port_refused)\n',
+    'berth: nothing listens on port 22 of the sandbox (port_refused)\n' +
+      '  start a server that listens on this port of the sandbox\n',
   );
   api.refuse = { status: 404, body: '<html>' };
   assert.match(

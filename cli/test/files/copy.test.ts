@@ -464,12 +464,16 @@ test("a usage error has exit code 2, and a refusal the API's message", async () 
   await refused('-', `${ID}:x`, /cannot copy from or to '-'/, 2);
   await refused('file:with:colons', `${ID}:x`, /file:with:colons: no such file or folder/);
   api.refuse = refusal(404, 'sandbox_not_found', `there is no sandbox ${ID}`);
-  await refused(`${ID}:x`, here, /^berth: there is no sandbox sbx_abcabcabcabcabcabcabcabc \(sandbox_not_found\)\n$/);
+  await refused(
+    `${ID}:x`,
+    here,
+    /^berth: there is no sandbox sbx_abcabcabcabcabcabcabcabc \(sandbox_not_found\)\n {2}use the id of .*\n$/,
+  );
   await writeFile(join(here, 'file'), '');
   await refused(
     join(here, 'file'),
     `${ID}:x`,
-    /^berth: there is no sandbox sbx_abcabcabcabcabcabcabcabc \(sandbox_not_found\)\n$/,
+    /^berth: there is no sandbox sbx_abcabcabcabcabcabcabcabc \(sandbox_not_found\)\n {2}use the id of .*\n$/,
   );
 });
 

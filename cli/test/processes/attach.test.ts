@@ -188,7 +188,7 @@ test('attach continues after a sleep, and input of a sandbox that sleeps ends it
   child.stdin.write('typed');
   const { code, stderr } = await ended;
   assert.equal(code, 125);
-  assert.match(stderr, /berth: .*\(sandbox_state_conflict\)\n$/);
+  assert.match(stderr, /berth: .*\(sandbox_state_conflict\)\n {2}wait with berth sandbox wait, or .*\n$/);
   assert.equal(guest.input.length, 0);
 });
 
@@ -212,5 +212,5 @@ test('wrong input of attach names what is allowed, and a removed process ends it
   guest.write('stdout', 'last\n');
   const { code, stderr } = await ended;
   assert.equal(code, 125);
-  assert.match(stderr, /\(process_not_found\)\n$/);
+  assert.match(stderr, /\(process_not_found\)\n {2}use the id of a process that berth ps -a lists\n$/);
 });

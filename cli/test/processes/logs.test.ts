@@ -122,7 +122,7 @@ test('-f waits while the sandbox sleeps, reports that once, and continues after 
   await untilTrue('the sleep is reported', () => seen.stderr !== '');
   const refused = await own.run(['logs', 'SBX', id]);
   assert.deepEqual([refused.code, refused.stdout], [1, '']);
-  assert.match(refused.stderr, /\(sandbox_state_conflict\)\n$/);
+  assert.match(refused.stderr, /\(sandbox_state_conflict\)\n {2}wait with berth sandbox wait, or .*\n$/);
   await own.wake();
   guest.write('stdout', 'after\n');
   await untilTrue('the output continues', () => seen.stdout.endsWith('after\n'));

@@ -97,7 +97,7 @@ test('a usage error of exec -d, ps or kill is reported with exit code 2, and sta
 test('a failed start is exit code 125 with the reason', async () => {
   const { code, stdout, stderr } = await world.run(['exec', '-d', 'sbx_aaaaaaaaaaaaaaaaaaaaaaaa', '--', 'x']);
   assert.deepEqual([code, stdout], [125, '']);
-  assert.match(stderr, /^berth: .*\(sandbox_not_found\)\n$/);
+  assert.match(stderr, /^berth: .*\(sandbox_not_found\)\n {2}use the id of a sandbox that .*\n$/);
 });
 
 test('ps lists what runs, newest first, with -a what ended and how, and escapes foreign text', async () => {
@@ -176,7 +176,7 @@ test('kill sends a signal to each process by id or name, and tries all of them',
   assert.equal(first, `berth: nobody: ${world.sandboxId} has no process 'nobody'`);
   assert.equal(remedy, `  berth ps -a ${world.sandboxId} lists its processes`);
   assert.match(second ?? '', new RegExp(String.raw`^berth: ${job.id}: .*\(process_over\)$`));
-  assert.deepEqual(rest, ['']);
+  assert.deepEqual(rest, ['  start another process', '']);
 });
 
 test('kill --remove removes running and ended processes', async () => {

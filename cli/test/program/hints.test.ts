@@ -1,6 +1,7 @@
 // Options of the call in suggested commands.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { REMEDIES } from '@berth/sdk/remedies';
 import { clientChapters } from '../../src/chapters.ts';
 import { machineChapters } from '../../src/machine/verbs.ts';
 import { hintCompleter } from '../../src/program/hints.ts';
@@ -53,4 +54,16 @@ test('the remedy of a failure names the service of the call', async () => {
   const { code, stderr } = await berth(['sandbox', 'ls', '--url', URL, '--profile', 'work']);
   assert.equal(code, 4);
   assert.ok(stderr.includes(`sign in with berth login --profile work --url ${URL}, or set BERTH_API_KEY`), stderr);
+});
+
+test('every command in the remedy of an error exists', () => {
+  for (const [code, remedy] of Object.entries(REMEDIES)) {
+    for (const [, words = ''] of remedy.matchAll(/\bberth((?: [a-z-]+)+)/g)) {
+      const [first, second] = words.trim().split(' ');
+      const command = program.commands.find((known) => known.name() === first);
+      assert.ok(command !== undefined, `${code}: berth ${first}`);
+      const isGroup = command.commands.length > 0;
+      assert.ok(!isGroup || command.commands.some((known) => known.name() === second), `${code}: berth${words}`);
+    }
+  }
 });

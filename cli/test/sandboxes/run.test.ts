@@ -207,7 +207,7 @@ test('a failed creation is reported with exit code 125, a usage error with 2', a
   assert.deepEqual(await run(['--', 'true']), {
     code: 125,
     stdout: '',
-    stderr: 'berth: the org has no plan (no_active_plan)\n',
+    stderr: 'berth: the org has no plan (no_active_plan)\n  subscribe to a plan, or ask an owner of the org\n',
   });
   for (const args of [
     [],
