@@ -269,7 +269,10 @@ test('ssh names a missing key, a sleeping sandbox, a missing sandbox and a wrong
   );
 
   const missing = `sbx_${'a'.repeat(24)}`;
-  assert.match((await berthSsh(missing, 'ed25519', 'id')).stderr, /^berth: .* \(sandbox_not_found\)\n {2}use the id of .*\n$/);
+  assert.match(
+    (await berthSsh(missing, 'ed25519', 'id')).stderr,
+    /^berth: .* \(sandbox_not_found\)\n {2}use the id of .*\n$/,
+  );
   const wrong = await client.run(BERTH, ['ssh', id, 'id'], { env: { BERTH_API_KEY: `${berth.token.slice(0, -1)}x` } });
   assert.deepEqual([wrong.code, wrong.stderr.includes('(unauthenticated)\n')], [255, true], wrong.stderr);
 });

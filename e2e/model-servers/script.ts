@@ -37,7 +37,7 @@ export interface Plan {
   end: 'complete' | 'break' | 'hang' | { status: number };
 }
 
-/** What a request tells about its conversation. */
+/** Facts of a request about its conversation. */
 export interface Conversation {
   /** Text of the last prompt that has a script; null without one. */
   prompt: string | null;

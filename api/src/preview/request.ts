@@ -185,7 +185,7 @@ export class PreviewRequest {
     const entered = this.#runtime.visitors.enter(address, owner);
     if ('refusal' in entered) return entered.refusal;
     this.#leave = entered.leave;
-    // It may have closed during the access decision.
+    // The connection may have closed during the access decision.
     if (this.closed) this.leave();
     return undefined;
   }

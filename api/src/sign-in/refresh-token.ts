@@ -8,7 +8,7 @@ const FORM = /^([0-9A-Za-z_-]{1,128})\.(0|[1-9]\d{0,8})$/;
 const LONGEST = 256;
 
 interface RefreshToken {
-  /** Of the sign-in session. */
+  /** Id of the sign-in session. */
   token: string;
   generation: number;
 }

@@ -5,7 +5,7 @@ export interface ProgramOptions {
   user?: string;
 }
 
-/** Those options alone. */
+/** Returns these options alone. */
 export function programOptions({ cwd, env, user }: ProgramOptions): ProgramOptions {
   return {
     ...(cwd === undefined ? {} : { cwd }),

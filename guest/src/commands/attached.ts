@@ -205,7 +205,7 @@ export class AttachedProgram implements Program {
     if (this.#hungUp) return;
     this.#hungUp = true;
     this.input.destroy();
-    // Of a login shell: the kernel hangs up, and the shell and its foreground programs get SIGHUP.
+    // A login shell: the kernel hangs up, and the shell and its foreground programs get SIGHUP.
     const ending = this.#sessions?.end(this.#launched.pid, graceMs);
     this.#release();
     void Promise.resolve(ending).then(() => {

@@ -150,7 +150,7 @@ sub part {
 
 my %kinds = (0040000, 'd', 0100000, 'f', 0120000, 'l');
 
-# Of a mode of stat.
+# Kind and permission bits, from a mode of stat.
 sub kind { return $kinds{$_[0] & 0170000} || 'o'; }
 sub mode { return sprintf('%04o', $_[0] & 07777); }
 

@@ -55,7 +55,7 @@ my ($unlock, $number_of, $set_size, $control, $group_of, $send_signal) =
 my ($path, $left_open) = @ARGV;
 my $is_root = $> == 0;
 umask 0077;
-# Whatever the daemon was started with.
+# Independent of the mask that the daemon was started with.
 if (opendir(my $folder, '/proc/self/fd')) {
   my @open = grep { /^\d+$/ && $_ > 2 } readdir $folder;
   closedir $folder;
@@ -418,7 +418,7 @@ sub discard {
   }
 }
 
-# Of a process with a record, all is on the disk.
+# A process with a record has all of it on the disk.
 sub close_ended {
   my ($process) = @_;
   return if !$process->{is_told} || !($process->{discards} || $process->{record});
@@ -448,7 +448,7 @@ sub obey {
   }
   my ($id, $argument) = split /\0/, $rest, 2;
   my $process = $kept{$id};
-  # It was forgotten with its last stream.
+  # The process was forgotten with its last stream.
   if ($verb eq 'watch' && !defined $process) { return say_daemon('closed', $id, split /\0/, $argument); }
   return if !defined $process;
   if ($verb eq 'input') { $process->{pending} .= $argument if defined $process->{input} && !$process->{ends_input}; }

@@ -114,7 +114,7 @@ export class Keeper {
     }
   }
 
-  /** What runs, or still has writers, of the processes with a record, also of earlier daemons. */
+  /** Lists processes with a record that run or still have writers, also of earlier daemons. */
   async list(): Promise<KeptProcess[]> {
     const socket = await this.#connected();
     const { promise, resolve } = Promise.withResolvers<KeptProcess[]>();

@@ -16,7 +16,7 @@ export interface Launch {
   /** Absent: three pipes instead of a terminal. */
   terminal?: { rows: number; columns: number };
   hasInput: boolean;
-  /** Of each stream, so many bytes stay readable. */
+  /** Bytes of each stream that stay readable. */
   keepBytes: number;
   /** The process waits for its reader instead of losing output. */
   holds: boolean;

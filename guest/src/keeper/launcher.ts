@@ -32,7 +32,7 @@ export class CommandRefused extends Error {
   }
 }
 
-/** What runs: a command for /bin/sh, or the user's login shell. */
+/** A start: a command for /bin/sh, or the user's login shell. */
 type Asked = Pick<Launch, 'hasInput' | 'keepBytes' | 'holds'> &
   Partial<Pick<Launch, 'terminal' | 'limitMs'>> & {
     command: string | null;

@@ -12,7 +12,7 @@ export interface Piece {
 
 /** Reads one stream from an offset on. */
 export class StreamReader {
-  /** Of the next byte to read. */
+  /** Offset of the next byte to read. */
   offset: number;
   readonly #folder: string;
   #open: { fd: number; start: number } | undefined;
@@ -52,7 +52,7 @@ export class StreamReader {
     return bytes.subarray(0, readSync(fd, bytes, 0, limit, this.offset - start));
   }
 
-  /** Of the file that may contain the next byte, and of those after it. */
+  /** Starts of the file that may contain the next byte, and of the files after it. */
   #starts(): number[] {
     const names = nullOn(['ENOENT'], () => readdirSync(this.#folder)) ?? [];
     const starts = names.map((name) => Number.parseInt(name, 16)).sort((one, other) => one - other);

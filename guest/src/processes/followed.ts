@@ -16,7 +16,7 @@ export class FollowedOutput implements Program {
   readonly input = new Writable().destroy();
   readonly ended: Promise<FollowedOrder>;
   readonly #process: Process;
-  /** Of the next byte of each stream. */
+  /** Offset of the next byte of each stream. */
   readonly #offsets: Map<StreamName, number>;
   readonly #left = new AbortController();
   readonly #ended = Promise.withResolvers<FollowedOrder>();

@@ -15,7 +15,7 @@ const KIB = 1_024;
 const isRoot = process.getuid?.() === 0;
 const user = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0, groups: [] };
 
-/** What the keeper said of one process. */
+/** Events of the keeper about one process. */
 class Seen {
   readonly lengths = new Map<StreamName, number>();
   readonly closed = new Set<StreamName>();

@@ -23,7 +23,7 @@ async function started(t: TestContext, command: string, more: object = {}): Prom
   return daemon;
 }
 
-/** What a reader has received: bytes by stream, and control frames with the bytes before them. */
+/** Received by a reader: bytes by stream, and control frames with the bytes before them. */
 class Reader {
   readonly socket: Socket;
   readonly bytes = new Map<number, Buffer>();

@@ -10,7 +10,7 @@ import { boundedMessageOf, HostError } from '../vm/host-error.ts';
 const endpoint = z.object({ address: z.string(), port: z.int() });
 
 /**
- * What the gateway does on a connection. `guest`: names a guest's connections; `close` ends them.
+ * Task of the gateway on a connection. `guest`: names a guest's connections; `close` ends them.
  * `call`: a name in {@link GUEST_CALLS}; `open` continues as the raw stream.
  */
 export const gatewayOrder = z.discriminatedUnion('do', [

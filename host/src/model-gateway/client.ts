@@ -25,7 +25,7 @@ interface ModelGatewayOptions {
   log: Logger;
 }
 
-/** What the gateway is to do for a VM. */
+/** Order to the gateway for a VM. */
 interface Wanted {
   listen: GuestEndpoint;
   access: ModelAccess | null;

@@ -11,7 +11,7 @@ import type { ModelLimits } from './limits.ts';
 import { Refusal, sendRefusal } from './refusal.ts';
 import { providerOf, requestOf, type ModelRequest } from './routes.ts';
 
-/** What the VMs of a host share. */
+/** Parts that the VMs of a host share. */
 export interface SharedLimits {
   limits: ModelLimits;
   /** Requests in flight by org. */

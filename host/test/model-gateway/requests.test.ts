@@ -1,5 +1,5 @@
-// What the model gateway forwards: the closed list of requests, their headers, and the errors of
-// both providers' forms.
+// Requests that the model gateway forwards: the closed list of requests, their headers, and the
+// errors of both providers' forms.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { IncomingHttpHeaders } from 'node:http';

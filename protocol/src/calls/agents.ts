@@ -51,7 +51,7 @@ const startBody = z.strictObject({
   approvals: z.enum(['ask', 'never']),
   /** True: the model gateway of the host adds the key. False: the agent's own sign-in. */
   gateway: z.boolean(),
-  /** Of an earlier `stageVariables`; guests before version 10 have neither. */
+  /** Id of an earlier `stageVariables`; guests before version 10 have neither. */
   variables: variablesId.optional(),
 });
 export type AgentStart = z.infer<typeof startBody>;

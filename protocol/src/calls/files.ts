@@ -104,7 +104,7 @@ const statOfFile = z.strictObject({
   size: z.int().min(0),
   mtimeSeconds: z.int(),
   mode: z.string().regex(/^[0-7]{4}$/),
-  /** Of a link, if it is valid UTF-8. */
+  /** Target of a link, if it is valid UTF-8. */
   target: z
     .string()
     .min(1)

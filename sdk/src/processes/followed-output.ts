@@ -11,7 +11,7 @@ type StreamName = ProcessOutputChunk['stream'];
 
 /** A stream so far. */
 interface Followed {
-  /** Of the byte after those that were passed on. */
+  /** Cursor of the byte after those that were passed on. */
   offset: number;
   lostBytes: number;
   /** The beginning of a character, not passed on. */

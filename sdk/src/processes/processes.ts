@@ -52,7 +52,7 @@ export class SandboxProcesses {
     }
   }
 
-  /** Those that run, and the last that have ended, newest first. Wakes nothing. */
+  /** Processes that run, and the last that have ended, newest first. Wakes nothing. */
   async list(options: CallOptions = {}): Promise<SandboxProcess[]> {
     const { raw, with: set } = this.#calls;
     const { processes } = await raw.listProcesses({ path: { sandboxId: this.#sandboxId }, ...set(options) });

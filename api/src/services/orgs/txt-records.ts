@@ -2,7 +2,7 @@
 import { Resolver } from 'node:dns/promises';
 import type { FindTxtRecords } from '../context/dns-port.ts';
 
-/** Of one attempt at one server. */
+/** Timeout of one attempt at one server. */
 const ATTEMPT_MS = 2_000;
 const ATTEMPTS = 2;
 const DEADLINE_MS = 5_000;

@@ -28,7 +28,7 @@ export interface LoginTable {
   lastUsedAt: GeneratedInstant;
   /** Last proof of the user's identity: the sign-in, or its confirmation. */
   authenticatedAt: GeneratedInstant;
-  /** Of the refresh token that is not spent. */
+  /** Generation of the refresh token that is not spent. */
   refreshGeneration: Generated<number>;
   /** Start of that generation; null for the first. */
   refreshedAt: Date | null;
@@ -191,7 +191,7 @@ export interface OrgDomainTable {
   /** Value that the domain's TXT record must hold. */
   challenge: string;
   created_at: GeneratedInstant;
-  /** Of a claim; null once proven. */
+  /** End of an unproven claim; null once proven. */
   expires_at: Instant | null;
   verified_at: Instant | null;
 }

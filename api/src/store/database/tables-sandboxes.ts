@@ -226,7 +226,7 @@ export interface SandboxVariableTable {
   sandbox_id: string;
   name: string;
   value_sealed: Buffer;
-  /** Of name and value. */
+  /** Length of name and value. */
   bytes: number;
   updated_at: GeneratedInstant;
 }

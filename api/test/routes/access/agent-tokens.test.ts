@@ -241,7 +241,7 @@ test('the strongest token can use agent sessions, read me and my orgs, and wake'
   for (const route of ROUTES.filter(({ auth }) => auth.length > 0)) {
     const answer = await api.call(route.method, await path(route), { token, headers: { prefer: 'respond-async' } });
     if (isOfAgentSessions(route)) {
-      // Of a sandbox that is asleep, and of no session.
+      // A sandbox that is asleep, and no session.
       const expected = route.path.includes('{sandboxId}') ? 409 : route.path.includes('{sessionId}') ? 404 : 200;
       assert.equal(answer.status, expected, `${route.name}: ${JSON.stringify(answer.body)}`);
       continue;

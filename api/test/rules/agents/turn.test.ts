@@ -1,4 +1,4 @@
-// What a guest's report does to the recorded state of a turn, for all states.
+// Effect of a guest's report on the recorded state of a turn, for all states.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TURN_STATES, turnState, type TurnState } from '@berth/contract/agents/state.ts';

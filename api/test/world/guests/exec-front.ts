@@ -36,7 +36,7 @@ export interface AgentCall {
   vmId: string;
   /** Empty: all sessions. */
   sessionId: string;
-  /** What is called, such as `messages`; empty: the session itself. */
+  /** Called path, such as `messages`; empty: the session itself. */
   verb: string;
   turnId: string | undefined;
   query: URLSearchParams;

@@ -19,7 +19,7 @@ export const QUESTION_LIMITS = {
 } as const;
 
 export interface GuestMessage {
-  /** Of whom it is: the address of its listener. */
+  /** Address of the listener, which tells the sandbox. */
   guest: string;
   bytes: Buffer;
   by: 'udp' | 'tcp';
@@ -38,7 +38,7 @@ export interface Answered {
   name: string | null;
   /** The policy does not allow the name. */
   refused: boolean;
-  /** That the response gives the name. */
+  /** Addresses that the response gives for the name. */
   addresses: readonly ResolvedAddress[];
 }
 

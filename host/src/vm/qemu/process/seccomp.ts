@@ -12,7 +12,7 @@ const FILES: SystemCall[] = [
   ...(['msync', 'munmap', 'newfstatat', 'openat', 'pipe2', 'pread64', 'preadv', 'pwrite64'] as const),
   ...(['pwritev', 'read', 'readlink', 'readv', 'statfs', 'statx', 'umask', 'unlink', 'write', 'writev'] as const),
 ];
-/** Of unix sockets: the control, which QEMU creates and accepts. */
+/** Calls for Unix sockets: the control, which QEMU creates and accepts. */
 const SOCKETS: SystemCall[] = [
   ...(['accept4', 'bind', 'getpeername', 'getsockname', 'getsockopt', 'listen', 'recvfrom', 'recvmsg'] as const),
   ...(['sendmsg', 'sendto', 'setsockopt', 'shutdown'] as const),
