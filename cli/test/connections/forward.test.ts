@@ -160,6 +160,7 @@ test('a refused connection is reported once, and the next one is tried', async (
     const refused = dial(ports[0]);
     await closed(refused);
   }
+  await untilTrue('it is reported', () => seen.stderr.split('\n').length > 2);
   assert.equal(
     seen.stderr,
     'berth: port 3000: nothing listens on port 3000 of the sandbox (port_refused)\n' +
@@ -213,6 +214,7 @@ test('more connections than the limit are refused', async () => {
 
 test('an address beyond this computer is warned about', async () => {
   const { seen } = await forward(['0:3000', '--address', '0.0.0.0']);
+  await untilTrue('a whole line', () => seen.stderr.endsWith('\n'));
   assert.match(
     seen.stderr,
     /^berth: warning: anyone who reaches 0\.0\.0\.0 can use these ports .* without signing in\n$/,
