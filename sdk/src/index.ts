@@ -28,7 +28,13 @@ export {
 export { Agents, SandboxAgents, type AgentSessionsPage, type AgentSessionsQuery } from './agents.ts';
 export { ApiKeys, type ApiKey, type ApiKeySpec } from './api-keys.ts';
 export { Berth, type BerthOptions, type Identity, type Org } from './berth.ts';
-export { CommandFailed, CommandResult, type ExecOptions, type RunningCommand } from './processes/command.ts';
+export {
+  CommandFailed,
+  CommandResult,
+  type CommandOptions,
+  type ExecOptions,
+  type RunningCommand,
+} from './processes/command.ts';
 export { BerthError, type BerthErrorFields, type LocalErrorCode } from './transport/errors.ts';
 export {
   SandboxFiles,
@@ -120,7 +126,7 @@ export {
   type UsageGuardrailsChanges,
 } from './usage.ts';
 export type { Exit, SandboxCommand, SandboxTerminal, Signal, TerminalSize } from './streams/program.ts';
-export { SandboxStreams, type CommandOptions, type StreamOptions, type TerminalOptions } from './sandbox-streams.ts';
+export { SandboxStreams, type StreamOptions, type TerminalOptions } from './sandbox-streams.ts';
 export type { SandboxTunnel } from './streams/tunnel.ts';
 export type { WaitForPortOptions } from './processes/wait-for-port.ts';
 export type { WebSocketConstructor } from './streams/web-socket.ts';

@@ -7,22 +7,13 @@ import type { CallOptions } from './transport/transport.ts';
 import type { Connection } from './streams/connection.ts';
 import type { SandboxCommand, SandboxTerminal, TerminalSize } from './streams/program.ts';
 import type { SandboxTunnel } from './streams/tunnel.ts';
+import type { CommandOptions } from './processes/command.ts';
 import type { WaitForPortOptions } from './processes/wait-for-port.ts';
 
 /** `timeoutMs` limits the opening, by default 90 s; `signal` also closes an open stream. */
 export type StreamOptions = CallOptions;
 
-/** Options of a command; its URL, with all of them, is limited to 14 KiB. */
-export interface CommandOptions extends StreamOptions {
-  /** Working directory, by default `/code`. A relative path is relative to `/code`. */
-  cwd?: string;
-  /** Environment variables, in addition to those of every command. */
-  env?: Readonly<Record<string, string>>;
-  /** User of the sandbox that runs the command, such as `root`. */
-  user?: string;
-}
-
-/** `cwd`, `env` and `user` require `command`. */
+/** `cwd`, `env` and `user` require `command`: a login shell has no such options. */
 export interface TerminalOptions extends CommandOptions, Partial<TerminalSize> {
   /** Runs with /bin/sh in /code instead of the login shell. */
   command?: string;
@@ -55,7 +46,10 @@ export class SandboxStreams {
     return await this.#open('terminal', 'the terminal', query, options, (one) => new SandboxTerminal(one));
   }
 
-  /** Runs a command with /bin/sh in /code, with stdin, stdout and stderr as streams. */
+  /**
+   * Runs a command with /bin/sh, by default in /code, with stdin, stdout and stderr as streams. The
+   * command with its options is limited to 14 KiB in a URL (`command_too_long`).
+   */
   async command(command: string, options: CommandOptions = {}): Promise<SandboxCommand> {
     const query = { ...commandQuery({ ...options, command }), tty: 'false' };
     const { SandboxCommand } = await import('./streams/program.ts');

@@ -16,8 +16,8 @@ export interface World {
   db: Database;
   host: HostStandIn;
   replica: ReplicaOptions;
-  /** Starts a replica, which the next `calm` stops. */
-  start(options?: Partial<ReplicaOptions>): Promise<Replica>;
+  /** Starts a replica, which the next `calm` stops. @param crashAt where it kills itself */
+  start(options?: Partial<ReplicaOptions>, crashAt?: string): Promise<Replica>;
   /** Stops the replicas, and lets the host finish all work at once. */
   calm(): Promise<void>;
   /** Mail folder of the replicas. */
@@ -70,8 +70,8 @@ export async function openWorld(): Promise<World> {
     host,
     outbox: join(folder, 'outbox'),
     replica,
-    start: async (options = {}) => {
-      const started = await Replica.start({ ...replica, ...options });
+    start: async (options = {}, crashAt) => {
+      const started = await Replica.start({ ...replica, ...options }, crashAt);
       replicas.push(started);
       return started;
     },

@@ -94,7 +94,7 @@ async function runForResult(
   { connect, out, signal, stderr }: CliContext,
   id: string,
   command: string,
-  options: Omit<ExecOptions, 'interactive' | 'tty' | 'detach' | 'name' | 'keepAwake'>,
+  options: ProgramOptions & Pick<ExecOptions, 'timeoutSeconds'>,
 ): Promise<number> {
   const { token, url } = await connect();
   // The options include those of the call, such as --json.

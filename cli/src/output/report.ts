@@ -11,7 +11,7 @@ const OWN_REMEDIES: Readonly<Record<string, string>> = {
   invalid_answer: 'check the URL of the API: --url, BERTH_URL or the profile',
 };
 
-/** The server's message, or the line about the time to wait, says it already. */
+/** Remedies that only refer to the message, or to the time in the next line. */
 const SAID = /the message (?:names|says)|Retry-After/;
 
 /** In the form of messages of berth: without a capital and a full stop. */

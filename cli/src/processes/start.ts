@@ -1,16 +1,13 @@
 // `berth exec -d`: starts a process.
-import { programOptions } from '../connections/program-options.ts';
+import { programOptions, type ProgramOptions } from '../connections/program-options.ts';
 import { sizeOf } from '../connections/joined-terminal.ts';
 import type { CliContext } from '../program/context.ts';
 import { processesOf } from './find.ts';
 
-interface StartInput {
+interface StartInput extends ProgramOptions {
   interactive?: true;
   tty?: true;
   timeoutSeconds?: number;
-  cwd?: string;
-  env?: Record<string, string>;
-  user?: string;
   name?: string;
   keepAwake?: true;
 }

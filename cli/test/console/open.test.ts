@@ -4,6 +4,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { exampleSandbox } from '@berth/contract/route/examples.ts';
 import { until } from '../../../os/test/until.ts';
 import { ApiServer } from '../world/api-server.ts';
 import { berth, type Ended } from '../world/berth.ts';
@@ -70,6 +71,14 @@ test('with a browser the address is opened, unless it is no web address', async 
   api.json = () => ({ ...SERVICE, publicUrl: 'file:///etc' });
   assert.equal((await berth(['open', SANDBOX], { env })).code, 0);
   assert.equal(await opened(), null);
+  api.json = () => SERVICE;
+});
+
+test('a name that looks like an id is that of a sandbox', async () => {
+  const found = { ...exampleSandbox, id: SANDBOX, name: 'web_one' };
+  api.json = ({ url = '' }) => (url.includes('/sandboxes?') ? { sandboxes: [found], total: 1 } : SERVICE);
+  const stdout = `${SERVICE.publicUrl}/console/sandboxes/${SANDBOX}\n`;
+  assert.deepEqual(await open('web_one', '--org', 'org_a'), { code: 0, stdout, stderr: '' });
   api.json = () => SERVICE;
 });
 

@@ -184,6 +184,17 @@ test('a lost connection or a closed output pipe destroys the sandbox too', async
   await untilTrue('nothing runs', () => guest.running.size === 0);
 });
 
+test('-w, -e and -u are those of the command, and not sent with the create', async () => {
+  const { code } = await run(['-w', 'my app', '-e', 'A=1=2', '-u', 'root', '--', 'true']);
+  assert.equal(code, 0);
+  assert.deepEqual(guest.asked, [{ command: 'true', tty: 'false', cwd: 'my app', user: 'root', 'env[A]': '1=2' }]);
+  const sent = Object.keys((made as { body: object }[])[0]?.body ?? {});
+  assert.deepEqual(
+    sent.filter((field) => ['cwd', 'env', 'user'].includes(field)),
+    [],
+  );
+});
+
 test('a failed creation is reported with exit code 125, a usage error with 2', async () => {
   api.json = ({ method, url }) => {
     asked.push(`${method} ${url}`);

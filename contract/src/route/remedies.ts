@@ -1,5 +1,5 @@
-// Remedy of every error: one sentence that begins with a verb. The API document and the CLI show
-// it after the message.
+// Remedy of every error: one sentence that begins with a verb. The API document shows all. The CLI
+// prints it after the message, except one that only refers to the message or to Retry-After.
 import type { ErrorCode } from './errors.ts';
 
 export const REMEDIES: { readonly [code in ErrorCode]: string } = {

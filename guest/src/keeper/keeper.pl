@@ -55,7 +55,7 @@ my ($unlock, $number_of, $set_size, $control, $group_of, $send_signal) =
 my ($path, $left_open) = @ARGV;
 my $is_root = $> == 0;
 umask 0077;
-# Independent of the mask that the daemon was started with.
+# Closes descriptors that the daemon was started with.
 if (opendir(my $folder, '/proc/self/fd')) {
   my @open = grep { /^\d+$/ && $_ > 2 } readdir $folder;
   closedir $folder;

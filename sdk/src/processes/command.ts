@@ -3,16 +3,20 @@ import { BerthError } from '../transport/errors.ts';
 import type { CallOptions } from '../transport/transport.ts';
 import type { ExecResult } from '../generated/raw/index.ts';
 
-/** Options of `sandbox.exec`. */
-export interface ExecOptions extends CallOptions {
-  /** Timeout of the command in seconds: 1 to 600, by default 120. */
-  timeoutSeconds?: number;
+/** Options of every command. */
+export interface CommandOptions extends CallOptions {
   /** Working directory, by default `/code`. A relative path is relative to `/code`. */
   cwd?: string;
   /** Environment variables, in addition to those of every command. */
   env?: Readonly<Record<string, string>>;
   /** User of the sandbox that runs the command, such as `root`. */
   user?: string;
+}
+
+/** Options of `sandbox.exec`. */
+export interface ExecOptions extends CommandOptions {
+  /** Timeout of the command in seconds: 1 to 600, by default 120. */
+  timeoutSeconds?: number;
   /** Standard input, by default empty; at most 65,536 characters. */
   stdin?: string;
   /**

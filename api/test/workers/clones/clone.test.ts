@@ -7,7 +7,7 @@ import { SecretKey } from '../../../src/services/context/secret-key.ts';
 import { sealText } from '../../../src/services/context/sealed.ts';
 import type { SandboxRow } from '../../../src/store/database/schema.ts';
 import { untilTrue } from '../../../../os/test/until.ts';
-import { Replica } from '../replica.ts';
+import type { Replica } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
 
 const HOST_TIMEOUT_MS = 1_500;
@@ -15,22 +15,17 @@ const HOST_TIMEOUT_MS = 1_500;
 const TOKEN = 'WatchedForEverywhere0123456789';
 
 let world: World;
-const replicas: Replica[] = [];
 before(async () => {
   world = await openWorld();
 });
 after(() => world.close());
 afterEach(async () => {
-  await Promise.all(replicas.splice(0).map((replica) => replica.stop()));
-  world.host.calm();
+  await world.calm();
   await setProject({ repo_credentials_sealed: null, default_repository: null });
 });
 
-async function startReplica(options: Partial<typeof world.replica> = {}): Promise<Replica> {
-  const replica = await Replica.start({ ...world.replica, hostTimeoutMs: HOST_TIMEOUT_MS, ...options });
-  replicas.push(replica);
-  return replica;
-}
+const startReplica = (options: Partial<typeof world.replica> = {}): Promise<Replica> =>
+  world.start({ hostTimeoutMs: HOST_TIMEOUT_MS, ...options });
 
 async function setProject(columns: {
   repo_credentials_sealed?: Buffer | null;

@@ -5,11 +5,10 @@ import { after, afterEach, before, test } from 'node:test';
 import type { SandboxRow } from '../../../src/store/database/schema.ts';
 import { CRASH_POINTS } from '../../../src/workers/steps/crash-point.ts';
 import { pointsOf } from '../../../../os/test/crash-points.ts';
-import { Replica } from '../replica.ts';
+import type { Replica } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
 
 let world: World;
-const replicas: Replica[] = [];
 before(async () => {
   world = await openWorld();
 });
@@ -18,16 +17,11 @@ afterEach(async () => {
   try {
     await world.atRest();
   } finally {
-    await Promise.all(replicas.splice(0).map((replica) => replica.stop()));
-    world.host.calm();
+    await world.calm();
   }
 });
 
-async function startReplica(crashAt?: string): Promise<Replica> {
-  const replica = await Replica.start(world.replica, crashAt);
-  replicas.push(replica);
-  return replica;
-}
+const startReplica = (crashAt?: string): Promise<Replica> => world.start({}, crashAt);
 
 const newest = async (): Promise<string> => {
   const row = await world.db.selectFrom('sandbox').select('id').orderBy('created_at', 'desc').executeTakeFirstOrThrow();

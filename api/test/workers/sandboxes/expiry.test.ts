@@ -8,37 +8,20 @@ import { insertSandbox } from '../../../src/store/sandboxes/sandboxes.ts';
 import type { SandboxRow } from '../../../src/store/database/schema.ts';
 import { sql } from 'kysely';
 import pg from 'pg';
-import { Replica } from '../replica.ts';
+import type { Replica } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
 
 /** Promised maximum between expiry and end. */
 const PROMISED_MS = 2_000;
 
 let world: World;
-const replicas: Replica[] = [];
 before(async () => {
   world = await openWorld();
 });
 after(() => world.close());
-afterEach(async () => {
-  await stopReplicas();
-  world.host.createMs = 0;
-});
+afterEach(() => world.calm());
 
-async function startReplica(): Promise<Replica> {
-  const replica = await Replica.start({ ...world.replica, hostTimeoutMs: 60_000 });
-  replicas.push(replica);
-  return replica;
-}
-
-async function stopReplicas(): Promise<void> {
-  await Promise.all(replicas.splice(0).map((replica) => replica.stop()));
-}
-
-async function killReplica(replica: Replica): Promise<void> {
-  replicas.splice(replicas.indexOf(replica), 1);
-  await replica.kill();
-}
+const startReplica = (): Promise<Replica> => world.start({ hostTimeoutMs: 60_000 });
 
 /** Makes the sandbox ephemeral, expiring in `leftMs`. */
 async function setExpiry(sandboxId: string, leftMs: number): Promise<void> {
@@ -73,7 +56,7 @@ async function endedAfterMs(id: string): Promise<number> {
 async function requireInTime(attempt: () => Promise<number>): Promise<void> {
   const tookMs: number[] = [];
   while (tookMs.length < 3) {
-    await stopReplicas();
+    await world.calm();
     const ms = await attempt();
     assert.ok(ms >= 0, `${ms} ms: before its time`);
     if (ms < PROMISED_MS) return;
@@ -119,8 +102,8 @@ test('an ephemeral sandbox ends within 2 s of its expiry, its metered time at th
 });
 
 test('a sandbox that expires while its VM is being created ends too and leaves no VM', async () => {
-  world.host.createMs = 60_000;
   await requireInTime(async () => {
+    world.host.createMs = 60_000;
     const replica = await startReplica();
     const { id } = await replica.ask('create', { respondAsync: true });
     await setExpiry(id, 300);
@@ -135,7 +118,7 @@ test('when the leader is killed before the expiry, another replica ends the sand
     const leader = await startReplica();
     await startReplica();
     const id = await createEphemeral(leader, 800);
-    await killReplica(leader);
+    await leader.kill();
     await untilDeleted(id);
     await requireMeteredUntilExpiry(id);
     return await endedAfterMs(id);
@@ -161,7 +144,7 @@ test('when the leading session does nothing, other replicas end sandboxes in tim
 test('a sandbox that expired while no replica ran is ended by the next, metered to the expiry', async () => {
   const replica = await startReplica();
   const { id } = await replica.ask('create');
-  await killReplica(replica);
+  await replica.kill();
   await setExpiry(id, 300);
   await world.until(id, (row) => row.expires_at !== null && row.expires_at.getTime() < Date.now() - 500);
   assert.equal((await world.until(id, () => true)).status, 'ready');

@@ -1,8 +1,7 @@
 // Creates with `getOrCreate` by many callers through two replicas, and after a replica was killed.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import type { Replica } from '../replica.ts';
-import { type ReplicaValue } from '../replica.ts';
+import type { Replica, ReplicaValue } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
 
 const CALLERS = 40;

@@ -3,11 +3,10 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { sql } from 'kysely';
 import { untilTrue } from '../../../../os/test/until.ts';
-import { Replica } from '../replica.ts';
+import type { Replica } from '../replica.ts';
 import { openWorld, type World } from '../world.ts';
 
 let world: World;
-const replicas: Replica[] = [];
 before(async () => {
   world = await openWorld();
 });
@@ -27,14 +26,11 @@ afterEach(async () => {
   const left = await world.db.selectFrom('sandbox').select('id').where('status', '<>', 'deleted').execute();
   for (const { id } of left) await replica.ask('destroy', { sandboxId: id });
   for (const { id } of left) await world.until(id, ({ status }) => status === 'deleted');
-  await Promise.all(replicas.splice(0).map((one) => one.stop()));
+  await world.calm();
 });
 
-async function startReplica(capGraceSeconds = 0, crashAt?: string): Promise<Replica> {
-  const replica = await Replica.start({ ...world.replica, capGraceSeconds }, crashAt);
-  if (crashAt === undefined) replicas.push(replica);
-  return replica;
-}
+const startReplica = (capGraceSeconds = 0, crashAt?: string): Promise<Replica> =>
+  world.start({ capGraceSeconds }, crashAt);
 const setCap = (hours: number | null): Promise<unknown> =>
   world.db
     .updateTable('subscription')
@@ -127,7 +123,7 @@ test('of two replicas one stops sandboxes at the cap, each once, and both refuse
 
 test('when the leader is killed within the grace, the other stops sandboxes at its end, not before', async () => {
   const graceSeconds = 3;
-  const leader = await Replica.start({ ...world.replica, capGraceSeconds: graceSeconds });
+  const leader = await startReplica(graceSeconds);
   await startReplica(graceSeconds);
   const { id } = await leader.ask('create');
   await setCap(0);
