@@ -1,7 +1,7 @@
 // The contract's routes over HTTP: converts requests to calls and responses to replies.
 import { DEFAULT_BODY_BYTES, EXEC_KEEPALIVE_MS } from '@berth/contract/route/limits.ts';
 import { Readable } from 'node:stream';
-import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
+import type { FastifyReply, FastifyRequest, RouteHandlerMethod, RouteOptions } from 'fastify';
 import type { BoundAnswer, BoundRoute } from '../call/bind.ts';
 import { callRoute, type RouteCall, type RouteResponse } from '../call/call-route.ts';
 import type { HeldBytes } from '../call/bytes-in-flight.ts';
@@ -9,7 +9,7 @@ import type { CallControl } from '../call/control.ts';
 import { preferredWaitSeconds } from '../call/prefer.ts';
 import { abortWhenGone } from './answers/caller-gone.ts';
 import { KeepAlive, type KeepAliveTimes } from './answers/keep-alive.ts';
-import { logOf } from './answers/request-log.ts';
+import { logOf, logRequest, outcomeOf } from './answers/request-log.ts';
 import type { EntryPoint } from './entry-point.ts';
 import { hasJsonBody, jsonParser, readBody, uploadOf, type ParseBody } from './requests/body.ts';
 import { readWithLongField } from './requests/long-field.ts';
@@ -76,7 +76,19 @@ export function routeOptions(
     method: route.method,
     url: toFastifyPath(route.path),
     onRequest: serve,
-    handler: () => Promise.reject(new Error(`${route.name} reached Fastify's handler`)),
+    handler: handlerBehind(route.name),
+  };
+}
+
+/**
+ * Fastify's handler behind a hook that responds. Fastify calls it after a response that broke off,
+ * of which it has no event. An error would be logged with the URL, which may be a credential.
+ */
+function handlerBehind(name: string): RouteHandlerMethod {
+  return async (request, reply) => {
+    await Promise.resolve();
+    if (!reply.raw.closed && !reply.raw.destroyed) throw new Error(`${name} reached Fastify's handler`);
+    logRequest(request, reply, outcomeOf(reply.raw));
   };
 }
 

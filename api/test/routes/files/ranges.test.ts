@@ -1,6 +1,7 @@
 // Ranges of a download over HTTP with a scripted host.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
+import { untilTrue } from '../../../../os/test/until.ts';
 import { startApi, type Answer, type TestApi } from '../../world/api.ts';
 import { partsOf } from '../../world/guests/exec-front.ts';
 import { ExecRefusal } from '../../world/guests/exec-refusal.ts';
@@ -156,4 +157,18 @@ test('a refused range, and a caller that wants the head alone, close the stream 
     await get({ range }, method);
     await closed.promise;
   }
+});
+
+test('a download whose caller leaves is a broken response in the log, and no error', async () => {
+  api.front.stream = () => (caller) => {
+    caller.on('error', () => undefined).write('1000000 a-1\n');
+    caller.once('data', () => caller.write('begin'));
+  };
+  const seen = api.logged().length;
+  const leaving = new AbortController();
+  const headers = { authorization: `Bearer ${api.token}` };
+  assert.equal((await fetch(api.url + at(), { headers, signal: leaving.signal })).status, 200);
+  leaving.abort();
+  await untilTrue('it is in the log', () => api.logged().slice(seen).includes('"brokenOff":true'));
+  for (const line of api.logged().slice(seen).trim().split('\n')) assert.ok(JSON.parse(line).level < 40, line);
 });
