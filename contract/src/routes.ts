@@ -34,6 +34,7 @@ import {
 } from './commands/processes.ts';
 import { createFolder, deleteFile, moveFile, setFileMode } from './files/changes.ts';
 import { listFiles, readFile, snapshotFiles, statFile, writeFile } from './files/files.ts';
+import { createFileLink } from './files/links.ts';
 import { downloadFile, uploadFile } from './files/transfers.ts';
 import { getHealth } from './health.ts';
 import { getHost, listHosts } from './hosts/hosts.ts';
@@ -166,6 +167,7 @@ const ALL = [
   createFolder,
   downloadFile,
   uploadFile,
+  createFileLink,
   sleepSandbox,
   stopSandbox,
   wakeSandbox,

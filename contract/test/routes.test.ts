@@ -161,6 +161,7 @@ test('bodies with a complete table in the spec reject unknown fields; others ign
     'moveFile',
     'setFileMode',
     'createFolder',
+    'createFileLink',
     'sleepSandbox',
     'stopSandbox',
     'wakeSandbox',

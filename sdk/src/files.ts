@@ -4,7 +4,9 @@ import type {
   ChangedMode,
   ChangedPath,
   FileContent,
+  CreateFileLinkData,
   FileEntry,
+  FileLink,
   FilesSnapshot,
   FileStat,
   FolderListing,
@@ -22,6 +24,9 @@ export type FileData = string | Uint8Array | ArrayBuffer;
  * `mode`: permission bits in octal, such as `0755`; by default those of the replaced file.
  */
 export type WriteOptions = CallOptions & { ifUnchanged?: string; mode?: string };
+
+/** Action, lifetime and limits of a link. */
+export type FileLinkOptions = CallOptions & Omit<CreateFileLinkData['body'], 'path'>;
 
 export interface DownloadOptions extends Pick<CallOptions, 'signal'> {
   /** Offset of the first byte, by default 0. */
@@ -199,6 +204,22 @@ export class SandboxFiles {
     return await raw.snapshotFiles({ path: { sandboxId: this.#sandboxId }, query, ...set(options) });
   }
 
+  /**
+   * Creates a link with which anyone reads (GET) or writes (PUT) one file, such as a browser
+   * without an API key; by default for 15 minutes. The sandbox may be asleep, the file absent.
+   */
+  async link(path: string, options: FileLinkOptions): Promise<FileLink> {
+    const { raw, with: set } = this.#calls;
+    const { timeoutMs, signal, ...terms } = options;
+    const body = { path, ...terms };
+    const call = await raw.createFileLink({
+      path: { sandboxId: this.#sandboxId },
+      body,
+      ...set({ timeoutMs, signal }),
+    });
+    return call.link;
+  }
+
   async #read(path: string, options: CallOptions): Promise<FileContent> {
     const { raw, with: set } = this.#calls;
     return await raw.readFile({ path: { sandboxId: this.#sandboxId }, query: { path }, ...set(options) });
@@ -255,6 +276,7 @@ export type {
   ChangedPath,
   FileContent,
   FileEntry,
+  FileLink,
   FilesSnapshot,
   FileStat,
   FolderListing,

@@ -45,6 +45,8 @@ export {
   type FileData,
   type FileDownload,
   type FileEntry,
+  type FileLink,
+  type FileLinkOptions,
   type FileStat,
   type FilesSnapshot,
   type FolderListing,

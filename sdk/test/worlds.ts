@@ -1,5 +1,6 @@
 // Both services of the SDK tests: the real one with fake VMs, and the in-memory TestServer.
 import assert from 'node:assert/strict';
+import type { Duplex } from 'node:stream';
 import { Berth, BerthError, type AgentSession, type BerthOptions, type FileStat } from '../src/index.ts';
 import { TestFiles } from '../src/testing/files/files.ts';
 import { Refusal } from '../src/testing/requests/refusal.ts';
@@ -62,9 +63,12 @@ export async function realWorld(): Promise<RealWorld> {
   const files = new Map<string, TestFiles>();
   const others = new StreamGuest().answer;
   api.front.stream = (vmId, target) => {
-    if (!target.startsWith('file/part?')) return others(vmId, target);
-    const path = new URL(target, 'http://guest').searchParams.get('path') ?? '';
+    const { pathname, searchParams } = new URL(target, 'http://guest');
+    const { path = '', bytes, ...options } = Object.fromEntries(searchParams);
     const own = files.get(vmId) ?? new TestFiles();
+    files.set(vmId, own);
+    if (pathname === '/file/stream' && bytes !== undefined) return storing(own, path, Number(bytes), options);
+    if (pathname !== '/file/part') return others(vmId, target);
     return refusing(() => partsOf(own.bytes(path), own.etag(path).slice(1, -1)));
   };
   api.front.files = (call) => {
@@ -137,6 +141,24 @@ function answerFileCall(files: TestFiles, { verb, path, query, depth, body }: Fi
     });
     return Buffer.from(`${folders.join('')}EC`);
   });
+}
+
+/** Takes an upload like a host. */
+function storing(files: TestFiles, path: string, bytes: number, options: object) {
+  return (caller: Duplex): void => {
+    let content = Buffer.alloc(0);
+    const take = (chunk: Buffer): void => {
+      content = Buffer.concat([content, chunk]);
+      if (content.length < bytes) return;
+      try {
+        caller.end(`${JSON.stringify({ size: files.store(path, content, options).size })}\n`);
+      } catch (error) {
+        caller.end(`${JSON.stringify({ error: { code: (error as Refusal).code } })}\n`);
+      }
+    };
+    caller.on('data', take);
+    if (bytes === 0) take(content);
+  };
 }
 
 function refusing<T>(work: () => T): T {

@@ -2,6 +2,7 @@
 // caller's input and sends the response.
 // authenticate -> count -> authorize -> read the body -> parse -> run the service -> respond
 import { z } from 'zod';
+import type { RangeRequest } from '@berth/contract/files/byte-range.ts';
 import { HOLD_SECONDS } from '@berth/contract/route/limits.ts';
 import { NDJSON, type Route } from '@berth/contract/route/route.ts';
 import type { SandboxConnection } from '../services/connections/connections.ts';
@@ -148,7 +149,7 @@ async function respond<T>(
 }
 
 /** A browser never shows the bytes as a page of this origin. */
-function answerOf({ bytes, stream, etag, range }: Download, headers: Readonly<Record<string, string>>) {
+export function answerOf({ bytes, stream, etag, range }: Download, headers: Readonly<Record<string, string>>) {
   return {
     ...(range === undefined ? {} : { status: 206 }),
     headers: {
@@ -164,10 +165,10 @@ function answerOf({ bytes, stream, etag, range }: Download, headers: Readonly<Re
   };
 }
 
-/** The value of a header that is given once. */
-function only(input: CallInput, name: string): string | undefined {
-  const values = input.header(name);
-  return values.length === 1 ? values[0] : undefined;
+/** The headers that choose a range; one that is given twice counts as absent. */
+export function rangeIn({ header }: Pick<CallInput, 'header'>): RangeRequest {
+  const only = (name: string): string | undefined => (header(name).length === 1 ? header(name)[0] : undefined);
+  return { range: only('range'), ifRange: only('if-range') };
 }
 
 function linesOf(entries: readonly unknown[]): string {
@@ -199,7 +200,7 @@ async function readCall(
     actor: admission?.actor,
     bearer: admission?.bearer,
     upload: route.upload === true ? (given as Upload) : undefined,
-    range: route.ranges === true ? { range: only(input, 'range'), ifRange: only(input, 'if-range') } : undefined,
+    range: route.ranges === true ? rangeIn(input) : undefined,
     sandbox: admission?.sandbox,
     session: admission?.session,
     holdMs: 0,

@@ -6,6 +6,7 @@ import { OrgPlans } from '../services/billing/org-plans.ts';
 import type { BoundRoute } from './bind.ts';
 import { BytesInFlight } from './bytes-in-flight.ts';
 import { FairQueue } from './fair-queue.ts';
+import { FileLinkLimits } from './file-link-limits.ts';
 import { FailedAuthentications, OrgRequestLimit, RequestLimit } from './rate-limit.ts';
 
 /** Less than the database connections by default: admitted calls find some free. */
@@ -19,6 +20,8 @@ export interface CallControl {
   /** Limits requests per org. */
   orgRequests: OrgRequestLimit;
   orgPlans: OrgPlans;
+  /** Limits the holders of file links. */
+  fileLinks: FileLinkLimits;
   /** Limits failed authentications per address. */
   failures: FailedAuthentications;
   /** Shares the admissions in progress, and so the database, among the credentials. */
@@ -48,6 +51,7 @@ export function newCallControl(
     requests: new RequestLimit(counting),
     orgRequests: new OrgRequestLimit({ perMinute: context.settings.orgRequestsPerMinute, ...clock }),
     orgPlans: new OrgPlans(context, now),
+    fileLinks: new FileLinkLimits({ ...counting, orgPerMinute: context.settings.orgRequestsPerMinute }),
     failures: new FailedAuthentications(counting),
     admissions: new FairQueue(ADMISSIONS_AT_ONCE),
     inFlight: new BytesInFlight(context.settings.bodiesInFlightMib),

@@ -5,6 +5,7 @@ import type { KeepAliveTimes } from '../http/answers/keep-alive.ts';
 import { buildApp } from '../http/app.ts';
 import { authEndpoints } from '../http/auth-endpoints.ts';
 import { contractRoutes } from '../http/contract-routes.ts';
+import { fileLinks } from '../http/file-links.ts';
 import { formParser } from '../http/requests/body.ts';
 import { paymentEvents } from '../http/payment-events.ts';
 import { sandboxConnections } from '../http/sandbox-connections.ts';
@@ -42,6 +43,7 @@ export async function openServer(
     entryPoints: [
       new PreviewGate({ context, accessCache: previewAccess, failures: calls.failures, bounds: previews }),
       contractRoutes(calls, { keepAlive }),
+      fileLinks(calls),
       mcp(calls, keepAlive),
       authEndpoints({ context, signIn, parseForms }),
       reference(settings.publicUrl),

@@ -84,7 +84,7 @@ export function routeOptions(
  * Fastify's handler behind a hook that responds. Fastify calls it after a response that broke off,
  * of which it has no event. An error would be logged with the URL, which may be a credential.
  */
-function handlerBehind(name: string): RouteHandlerMethod {
+export function handlerBehind(name: string): RouteHandlerMethod {
   return async (request, reply) => {
     await Promise.resolve();
     if (!reply.raw.closed && !reply.raw.destroyed) throw new Error(`${name} reached Fastify's handler`);

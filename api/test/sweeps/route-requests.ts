@@ -329,6 +329,7 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   createFolder: async (setting) => ({ ...(await onReady(setting)), body: { path: 'swept' } }),
   downloadFile: onReady,
   uploadFile: async (setting) => ({ ...(await onReady(setting)), rawBody: 'swept' }),
+  createFileLink: async (setting) => ({ ...(await onReady(setting)), body: { path: 'swept', action: 'read' } }),
   sleepSandbox: onReady,
   stopSandbox: onReady,
   wakeSandbox: onSandbox('stopped'),

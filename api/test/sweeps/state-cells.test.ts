@@ -72,6 +72,7 @@ const CALLS: { readonly [action in SandboxAction]: (id: string) => Promise<Answe
   metrics_history: (id) => api.callDirectly('GET', `/v1/sandboxes/${id}/metrics/history`),
   metrics_sample: (id) => post(id, 'metrics/sample'),
   preview_link: (id) => post(id, 'previews', { port: 3_000, audience: 'public' }),
+  file_link: (id) => post(id, 'files/links', { path: 'a', action: 'read' }),
   agent_session: (id) => post(id, 'agent-sessions'),
   destroy: (id) => post(id, 'destroy'),
 };
@@ -103,6 +104,7 @@ const CARRIED_OUT: {
   metrics_history: (from) => ({ to: from }),
   metrics_sample: (from) => ({ to: from }),
   preview_link: (from) => ({ to: from }),
+  file_link: (from) => ({ to: from }),
   agent_session: (from) => ({ to: from }),
   destroy: () => ({ to: 'destroying', step: 'destroy' }),
 };
@@ -110,6 +112,7 @@ const CARRIED_OUT: {
 const SUCCESSES: { readonly [action in SandboxAction]?: number } = {
   connect: 101,
   preview_link: 201,
+  file_link: 201,
   agent_session: 201,
 };
 const REACHES_THE_HOST: ReadonlySet<SandboxAction> = new Set<SandboxAction>([

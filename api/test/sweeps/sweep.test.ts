@@ -140,6 +140,7 @@ const SUBJECTS: {
   setFileMode: sandboxOf,
   createFolder: sandboxOf,
   uploadFile: sandboxOf,
+  createFileLink: sandboxOf,
   sleepSandbox: sandboxOf,
   stopSandbox: sandboxOf,
   wakeSandbox: sandboxOf,

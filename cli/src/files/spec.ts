@@ -1,3 +1,5 @@
+import { FILE_LINK_SECONDS } from '@berth/sdk/limits';
+import { durationSeconds, wholeNumber } from '../program/option-values.ts';
 import type { CommandSpec, GroupSpec } from '../program/command-spec.ts';
 import { SANDBOX } from '../program/sandbox-argument.ts';
 
@@ -95,8 +97,32 @@ const mkdir: CommandSpec = {
   load: async () => (await import('./folder.ts')).createFolders,
 };
 
+const link: CommandSpec = {
+  name: 'link',
+  summary: 'create a link with which anyone downloads or uploads one file, and print it',
+  details: `A browser needs no credential for it. The link is not stored, so it is not listed and cannot be
+revoked alone. It ends with the API key that created it, or the access of its creator.`,
+  arguments: [SANDBOX, { name: '<path>', about: 'file' }],
+  options: [
+    { flags: '--write', about: 'let the holder upload the file instead (PUT)' },
+    {
+      flags: '--expires-in <time>',
+      about: 'lifetime in seconds, or as 30m or 2h (default: 15m)',
+      parse: durationSeconds(FILE_LINK_SECONDS.min, FILE_LINK_SECONDS.max),
+    },
+    { flags: '--max-bytes <bytes>', about: 'refuse larger uploads', parse: wholeNumber(0, 999_999_999_999_999) },
+    { flags: '--no-overwrite', about: 'refuse to replace an existing file' },
+    { flags: '--name <name>', about: 'name of the download (default: that of the file)' },
+  ],
+  examples: [
+    `berth files link ${ID} dist/report.pdf --expires-in 2h`,
+    `curl -T photo.png "$(berth files link ${ID} in/photo.png --write --max-bytes 5000000)"`,
+  ],
+  load: async () => (await import('./link.ts')).createLink,
+};
+
 export const filesGroup: GroupSpec = {
   name: 'files',
-  summary: 'list, show, change, move and delete files of a sandbox, and create folders',
-  commands: [ls, stat, cat, rm, mv, chmod, mkdir],
+  summary: 'list, show, change, move, delete and share files of a sandbox, and create folders',
+  commands: [ls, stat, cat, rm, mv, chmod, mkdir, link],
 };

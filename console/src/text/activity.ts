@@ -53,6 +53,7 @@ const KINDS: Readonly<Record<ActivityKind, string>> = {
   sandbox_process_removed: 'Process removed',
   sandbox_connected: 'Connection opened',
   sandbox_file_written: 'File written',
+  sandbox_file_link_created: 'File link created',
   sandbox_file_deleted: 'File deleted',
   sandbox_file_moved: 'File moved',
   sandbox_file_mode_changed: 'File mode changed',

@@ -4,7 +4,7 @@
 import type { Method } from '../route/route.ts';
 
 interface OpenPath {
-  method: Exclude<Method, 'PUT' | 'PATCH' | 'DELETE'>;
+  method: Exclude<Method, 'PATCH' | 'DELETE'> | 'OPTIONS';
   /** `{name}` stands for one segment, a final `*` for any rest. */
   path: string;
   why: string;
@@ -58,6 +58,9 @@ export const OPEN_PATHS: readonly OpenPath[] = [
   { method: 'GET', path: '/device', why: 'page on which a user approves a device' },
   { method: 'POST', path: '/device', why: 'form of the page' },
   { method: 'GET', path: '/preview', why: 'page opened by a team link: redirects members of the org to the preview' },
+  { method: 'GET', path: '/file-links/{token}', why: 'file link: sends a file; its path is the credential' },
+  { method: 'PUT', path: '/file-links/{token}', why: 'file link: writes a file; its path is the credential' },
+  { method: 'OPTIONS', path: '/file-links/{token}', why: 'file link: lets pages of other origins use it' },
   { method: 'POST', path: '/billing/stripe', why: 'webhook of the payment provider; events are signed' },
   { method: 'GET', path: '/billing/return', why: 'page opened on return from the payment provider' },
   { method: 'GET', path: '/pages.css', why: 'style sheet of the pages' },

@@ -8,10 +8,10 @@ import { defineRoute } from '../route/route.ts';
 import { idText, timestamp } from '../route/text.ts';
 
 /**
- * `operator`: a person with a shell on the host. `system`: the service itself, in a durable step or
- * on a timer.
+ * `file_link`: the holder of a file link. `operator`: a person with a shell on the host. `system`:
+ * the service itself, in a durable step or on a timer.
  */
-export const activityActorKind = z.enum(['session', 'api_key', 'agent_token', 'operator', 'system']);
+export const activityActorKind = z.enum(['session', 'api_key', 'agent_token', 'file_link', 'operator', 'system']);
 export type ActivityActorKind = z.infer<typeof activityActorKind>;
 
 /** Kind of the resource that changed. Entries have these kinds, or those of another version. */
@@ -48,8 +48,10 @@ export const activityEntry = z
       kind: z
         .string()
         .describe(`${listed(activityActorKind.options)}. More may be added; clients must accept unknown values.`),
-      id: idText.nullable().describe('Id of the API key or personal agent token; null for other actors.'),
-      userId: idText.nullable().describe('Id of the user who called, or as whom the key or token acts.'),
+      id: idText.nullable().describe('Id of the API key, personal agent token or file link; null for other actors.'),
+      userId: idText
+        .nullable()
+        .describe('Id of the user who called, or as whom the key or token acts, or who created the link.'),
     }),
     subject: z.strictObject({
       kind: z

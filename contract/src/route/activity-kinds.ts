@@ -55,6 +55,7 @@ export const activityKind = z.enum([
   'sandbox_clone_finished',
   'sandbox_clone_failed',
   'sandbox_exec',
+  'sandbox_file_link_created',
   'sandbox_process_started',
   'sandbox_process_signaled',
   'sandbox_process_removed',

@@ -183,10 +183,7 @@ export const ERRORS = {
     status: 409,
     meaning: 'The bridge is too old for `requestKey`. Recover the session after its bridge has stopped, or create one.',
   },
-  guest_disk_full: {
-    status: 409,
-    meaning: "The sandbox's disk is full; the previous content of the file is unchanged.",
-  },
+  guest_disk_full: { status: 409, meaning: "The sandbox's disk is full; the file keeps its previous content." },
   file_system_error: { status: 409, meaning: "The sandbox's file system returned an error; the message names it." },
   file_changed: { status: 409, meaning: 'The file differs from the content that the write names in `ifUnchanged`.' },
   file_exists: { status: 409, meaning: 'A file or folder has this path already.' },
@@ -255,6 +252,10 @@ export const ERRORS = {
     meaning: 'The payment provider did not respond, or rejected the request; nothing was bought. See Retry-After.',
   },
   shutting_down: { status: 503, meaning: 'This API replica is shutting down; retry.' },
+  // Returned by file links only.
+  file_link_invalid: { status: 403, meaning: 'The file link is incomplete, or not of this installation.' },
+  file_link_expired: { status: 410, meaning: 'The file link has expired, or its sandbox or the right to it is gone.' },
+  file_link_unavailable: { status: 503, meaning: 'The sandbox of the file link is asleep, or does not respond.' },
   // Returned on preview hosts only, which serve no route of this contract.
   preview_link_required: { status: 401, meaning: 'The preview requires a valid link, and the request has none.' },
   preview_link_invalid: { status: 403, meaning: 'The preview link is incomplete, or belongs to another preview.' },

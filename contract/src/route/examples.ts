@@ -151,6 +151,15 @@ export const exampleFile = {
   sha256: '03e693d9f2f687e0f40e36a8df7fcb4d1c22974012b7c2a55c000eb30f305824',
 };
 
+export const exampleFileLink = {
+  id: 'fln_h5cjx3rq7wvz2nkd6mbyt4aa',
+  url: 'https://berth.example.com/file-links/AgZ...',
+  method: 'GET',
+  path: '/code/report.pdf',
+  action: 'read',
+  expiresAt: '2026-11-21T09:45:00.000Z',
+};
+
 export const exampleFolder = {
   path: '/code',
   truncated: false,

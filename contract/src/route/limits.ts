@@ -30,8 +30,8 @@ export const FILE_LIMITS = {
   stalledSeconds: 20,
 } as const;
 
+export const FILE_LINK_SECONDS = { default: 900, min: 60, max: 86_400 } as const;
 export const METADATA_LIMITS = { keys: 24, keyCharacters: 128, valueCharacters: 1_024 } as const;
-
 /** Entries of an egress policy, and characters of a name. */
 export const EGRESS_LIMITS = { names: 64, nameCharacters: 253, ranges: 64, ports: 32 } as const;
 

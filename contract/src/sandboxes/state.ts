@@ -157,6 +157,7 @@ export const SANDBOX_ACTIONS = [
   'metrics_history',
   'metrics_sample',
   'preview_link',
+  'file_link',
   'agent_session',
   'destroy',
 ] as const;
@@ -214,6 +215,7 @@ export const SANDBOX_ACTION_RULES: {
   metrics_history: { ...whileAwake('do'), provisioning: 'refuse', destroying: 'refuse', deleted: 'refuse' },
   metrics_sample: whileAwake('refuse'),
   preview_link: { ...whileAwake('do'), destroying: 'refuse', deleted: 'refuse' },
+  file_link: { ...whileAwake('do'), destroying: 'refuse', deleted: 'refuse' },
   agent_session: whileAwake('refuse'),
   destroy: { ...whileAwake('do'), destroying: 'done', deleted: 'done' },
 };
@@ -233,6 +235,7 @@ export const REFUSAL_CODES: { readonly [action in SandboxAction]: 'sandbox_state
   metrics_history: 'sandbox_state_conflict',
   metrics_sample: 'sandbox_state_conflict',
   preview_link: 'sandbox_state_conflict',
+  file_link: 'sandbox_state_conflict',
   agent_session: 'sandbox_state_conflict',
   destroy: 'sandbox_state_conflict',
 };

@@ -18,7 +18,7 @@ import {
   type FileErrorCode,
 } from '@berth/protocol/guest-limits.ts';
 import { firstLine } from '@berth/protocol/http/first-line.ts';
-import { CallSlots, LineFull } from './call-slots.ts';
+import { CallSlots, LineFull } from '@berth/protocol/call-slots.ts';
 import type { FileAgent } from './agent.ts';
 
 /** Longer than any first line of the helper. */

@@ -277,6 +277,17 @@ export const SANDBOX_ACTION_RULES = {
     "destroying": "refuse",
     "deleted": "refuse"
   },
+  "file_link": {
+    "provisioning": "do",
+    "running": "do",
+    "ready": "do",
+    "sleeping": "do",
+    "stopped": "do",
+    "waking": "do",
+    "failed": "do",
+    "destroying": "refuse",
+    "deleted": "refuse"
+  },
   "agent_session": {
     "provisioning": "refuse",
     "running": "do",

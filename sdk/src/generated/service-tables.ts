@@ -347,7 +347,7 @@ export const ERRORS = {
   },
   "guest_disk_full": {
     "status": 409,
-    "meaning": "The sandbox's disk is full; the previous content of the file is unchanged."
+    "meaning": "The sandbox's disk is full; the file keeps its previous content."
   },
   "file_system_error": {
     "status": 409,
@@ -449,6 +449,18 @@ export const ERRORS = {
     "status": 503,
     "meaning": "This API replica is shutting down; retry."
   },
+  "file_link_invalid": {
+    "status": 403,
+    "meaning": "The file link is incomplete, or not of this installation."
+  },
+  "file_link_expired": {
+    "status": 410,
+    "meaning": "The file link has expired, or its sandbox or the right to it is gone."
+  },
+  "file_link_unavailable": {
+    "status": 503,
+    "meaning": "The sandbox of the file link is asleep, or does not respond."
+  },
   "preview_link_required": {
     "status": 401,
     "meaning": "The preview requires a valid link, and the request has none."
@@ -534,6 +546,7 @@ export const REFUSAL_CODES = {
   "metrics_history": "sandbox_state_conflict",
   "metrics_sample": "sandbox_state_conflict",
   "preview_link": "sandbox_state_conflict",
+  "file_link": "sandbox_state_conflict",
   "agent_session": "sandbox_state_conflict",
   "destroy": "sandbox_state_conflict"
 } as const;
@@ -1485,6 +1498,7 @@ export const ROUTES = [
             "sandbox_clone_finished",
             "sandbox_clone_failed",
             "sandbox_exec",
+            "sandbox_file_link_created",
             "sandbox_process_started",
             "sandbox_process_signaled",
             "sandbox_process_removed",
@@ -1567,7 +1581,7 @@ export const ROUTES = [
         "required": false,
         "schema": {
           "minItems": 1,
-          "maxItems": 75,
+          "maxItems": 76,
           "type": "array",
           "items": {
             "type": "string",
@@ -1617,6 +1631,7 @@ export const ROUTES = [
               "sandbox_clone_finished",
               "sandbox_clone_failed",
               "sandbox_exec",
+              "sandbox_file_link_created",
               "sandbox_process_started",
               "sandbox_process_signaled",
               "sandbox_process_removed",
@@ -1656,7 +1671,7 @@ export const ROUTES = [
         "required": false,
         "schema": {
           "minItems": 1,
-          "maxItems": 75,
+          "maxItems": 76,
           "type": "array",
           "items": {
             "type": "string",
@@ -1706,6 +1721,7 @@ export const ROUTES = [
               "sandbox_clone_finished",
               "sandbox_clone_failed",
               "sandbox_exec",
+              "sandbox_file_link_created",
               "sandbox_process_started",
               "sandbox_process_signaled",
               "sandbox_process_removed",
@@ -3249,6 +3265,27 @@ export const ROUTES = [
     "body": null
   },
   {
+    "name": "createFileLink",
+    "method": "POST",
+    "path": "/v1/sandboxes/{sandboxId}/files/links",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.files.read",
+    "activity": "sandbox_file_link_created",
+    "status": 201,
+    "idempotent": false,
+    "upload": false,
+    "query": [],
+    "body": {
+      "required": true,
+      "schema": {
+        "$ref": "#/components/schemas/CreateFileLinkRequest"
+      }
+    }
+  },
+  {
     "name": "sleepSandbox",
     "method": "POST",
     "path": "/v1/sandboxes/{sandboxId}/sleep",
@@ -3685,6 +3722,53 @@ export const SCHEMAS = {
       "plan"
     ],
     "additionalProperties": false
+  },
+  "CreateFileLinkRequest": {
+    "type": "object",
+    "properties": {
+      "path": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 4096,
+        "pattern": "^[^\\x00]*$",
+        "description": "Relative paths are relative to /code. `.` and `..` are resolved lexically, before symbolic links are followed. At most 4095 bytes in total."
+      },
+      "action": {
+        "description": "`write` also requires the permission `sandbox.files.write`.",
+        "$ref": "#/components/schemas/FileLinkAction"
+      },
+      "expiresInSeconds": {
+        "default": 900,
+        "type": "integer",
+        "minimum": 60,
+        "maximum": 86400
+      },
+      "maxBytes": {
+        "description": "Only with `write`: a larger upload is 413 `file_too_large`. By default unlimited.",
+        "type": "integer",
+        "minimum": 0
+      },
+      "overwrite": {
+        "description": "Only with `write`. `false`: an existing file is 409 `file_exists`. By default true.",
+        "type": "boolean"
+      },
+      "fileName": {
+        "description": "Only with `read`: name of the download. By default the last segment of the path.",
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 255,
+        "pattern": "^[^\\x00-\\x1f\\x7f-\\x9f/\\\\]*$",
+        "examples": [
+          "report.pdf"
+        ]
+      }
+    },
+    "required": [
+      "path",
+      "action"
+    ],
+    "additionalProperties": false,
+    "description": "The fields of the other action are refused."
   },
   "CreateFolderRequest": {
     "type": "object",
@@ -4186,6 +4270,14 @@ export const SCHEMAS = {
       "command"
     ],
     "additionalProperties": false
+  },
+  "FileLinkAction": {
+    "type": "string",
+    "enum": [
+      "read",
+      "write"
+    ],
+    "description": "`read`: GET sends the file. `write`: PUT writes it."
   },
   "MachineSize": {
     "type": "string",

@@ -26,6 +26,8 @@ export interface RequestContext {
   exec: CommandHandler;
   agent: AgentScript;
   process: ProcessScript | undefined;
+  /** URL of the server. */
+  origin: string;
   /** Aborts when the caller leaves. */
   signal: AbortSignal;
   nowMs: number;

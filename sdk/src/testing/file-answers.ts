@@ -1,10 +1,18 @@
-// File handlers of the test server, following the contract.
+// File handlers of the test server, and requests that use a file link, following the contract.
 import { partOf } from '../generated/byte-range.ts';
-import { note, type Answers, type RequestContext } from './answering.ts';
-import { bytesOf, type TestFiles } from './files/files.ts';
-import { Refusal } from './requests/refusal.ts';
-import type { TestCall } from './requests/request.ts';
+import { SANDBOX_ACTION_RULES } from '../generated/contract-tables.ts';
+import { ERRORS, ROUTES } from '../generated/service-tables.ts';
+import { note, requirePermission, type Answers, type RequestContext } from './answering.ts';
+import { bytesOf, resolve, type TestFiles } from './files/files.ts';
+import { newId } from './ids.ts';
+import { Refusal, type KnownCode } from './requests/refusal.ts';
+import type { TestCall, TestRoute } from './requests/request.ts';
 import { awakeSandbox } from './sandbox-answers.ts';
+import type { Caller, TestFileLink, TestState } from './state.ts';
+
+const PATH = /^\/file-links\/([^/]+)$/;
+const METHODS = { read: 'GET', write: 'PUT' } as const;
+const ROUTES_BY_ACTION = { read: 'downloadFile', write: 'uploadFile' } as const;
 
 export const FILE_ANSWERS: Answers = {
   listFiles: ({ params, query }, about) => awakeSandbox('files_read', params, about).files.list(String(query['path'])),
@@ -52,6 +60,24 @@ export const FILE_ANSWERS: Answers = {
     changed('sandbox_file_written', call, about, (files) =>
       files.store(String(call.query['path']), call.body, call.query),
     ),
+  createFileLink: ({ params, body }, about) => {
+    const { action, maxBytes = Infinity, overwrite = true, expiresInSeconds, fileName } = body;
+    requirePermission(about, action === 'write' ? 'sandbox.files.write' : null);
+    const foreign = action === 'read' ? [body.maxBytes, body.overwrite] : [fileName];
+    if (foreign.some((value) => value !== undefined))
+      throw new Refusal('invalid_request', `maxBytes and overwrite are of a write, fileName of a read`);
+    if (/(^|\/)\.{0,2}$/.test(body.path)) throw new Refusal('not_a_file', `${body.path} is a directory`);
+    const one = about.state.sandbox(params['sandboxId'] ?? '', about.nowMs);
+    one.allows('file_link', 'a file link');
+    const { id: sandboxId } = one.record;
+    const expiresAtMs = about.nowMs + expiresInSeconds * 1_000;
+    const [id, path, token] = [newId('fln'), resolve(body.path), newId('link')];
+    const { caller: creator } = about;
+    about.state.fileLinks.set(token, { id, sandboxId, action, path, expiresAtMs, maxBytes, overwrite, creator });
+    note(about, 'sandbox_file_link_created', { kind: 'sandbox', id: sandboxId }, one.record);
+    const url = `${about.origin}/file-links/${token}`;
+    return { link: { id, url, method: METHODS[action as 'read'], path, action, expiresAt: timeOf(expiresAtMs) } };
+  },
 };
 
 function changed<T>(kind: string, { params }: TestCall, about: RequestContext, change: (files: TestFiles) => T): T {
@@ -59,4 +85,59 @@ function changed<T>(kind: string, { params }: TestCall, about: RequestContext, c
   const result = change(files);
   note(about, kind, { kind: 'sandbox', id: record.id }, record);
   return result;
+}
+
+interface Use {
+  call: TestCall;
+  caller: Caller;
+  answer: (call: TestCall, about: RequestContext) => unknown;
+}
+
+/** The call that a request makes with a link; null for a request to any other path. */
+export function useOfLink(
+  { method, headers }: Request,
+  { pathname }: URL,
+  bytes: Uint8Array,
+  { state, nowMs }: { state: TestState; nowMs: number },
+): Use | null {
+  const token = PATH.exec(pathname)?.[1];
+  if (token === undefined) return null;
+  const link = state.fileLinks.get(token);
+  if (link === undefined) throw new Refusal('file_link_invalid');
+  const { id, sandboxId, action, path, maxBytes, overwrite } = link;
+  if (METHODS[action] !== (method === 'HEAD' ? 'GET' : method))
+    throw new Refusal('method_not_allowed', `the link can only ${action}`, { allow: METHODS[action] });
+  if (bytes.length > maxBytes) throw new Refusal('file_too_large', `the limit of the link is ${maxBytes} bytes`);
+  if (!isOpen(link, state, nowMs)) throw new Refusal('file_link_expired');
+  const name = ROUTES_BY_ACTION[action];
+  const route = ROUTES.find((one) => one.name === name) as TestRoute;
+  const query = { path, ...(overwrite ? {} : { ifUnchanged: 'absent' }) };
+  return {
+    call: { route, params: { sandboxId }, query, body: bytes, headers },
+    caller: { kind: 'file_link', keyId: id, scopes: null },
+    answer: async (call, about) => {
+      try {
+        return await FILE_ANSWERS[name]?.(call, about);
+      } catch (error) {
+        throw error instanceof Refusal ? shownTo(error) : error;
+      }
+    },
+  };
+}
+
+function isOpen({ sandboxId, expiresAtMs, creator }: TestFileLink, state: TestState, nowMs: number): boolean {
+  const { status } = state.sandbox(sandboxId, nowMs);
+  const mayShare = creator === null || [...state.callers.values()].includes(creator);
+  return nowMs < expiresAtMs && mayShare && SANDBOX_ACTION_RULES.file_link[status] === 'do';
+}
+
+/** Errors of the sandbox, rather than of the file, say nothing about it. */
+function shownTo(error: Refusal): Refusal {
+  const { code } = error;
+  const isOfSandbox = /^(?:sandbox|host|machine|concurrent|insufficient)_/.test(code);
+  return isOfSandbox && ERRORS[code as KnownCode].status !== 429 ? new Refusal('file_link_unavailable') : error;
+}
+
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString();
 }

@@ -10,6 +10,7 @@ import { ANSWERS, makeApiKey } from './answers.ts';
 import { Refusal, type KnownCode } from './requests/refusal.ts';
 import { findRoute, readRequest, type TestRoute } from './requests/request.ts';
 import type { AgentBridgeReason } from '../generated/raw/index.ts';
+import { useOfLink } from './file-answers.ts';
 import { newId } from './ids.ts';
 import { TestState, type Caller } from './state.ts';
 
@@ -179,17 +180,16 @@ export class TestServer {
           scripted.retryAfter === undefined ? {} : { 'retry-after': String(scripted.retryAfter) },
         );
       }
-      const { route, params } = findRoute(request.method, url.pathname);
-      const caller = this.#authenticate(route, request.headers);
-      if (params['orgId'] !== undefined) this.#state.requireOrg(params['orgId']);
-      const call = { route, params, headers: request.headers, ...readRequest(route, url, request.headers, bytes) };
-      const answer = ANSWERS[route.name];
+      const { call, caller, answer } =
+        useOfLink(request, url, bytes, { state: this.#state, nowMs: this.#now() }) ?? this.#called(request, url, bytes);
+      const { route } = call;
       if (answer === undefined) throw new Refusal('route_not_found', `the test server does not have ${route.name}`);
       const { transitionMs = 0, concurrentSandboxes = null } = this.#options;
       const requestId = headers.get('x-request-id') ?? '';
       const about = {
         state: this.#state,
         caller,
+        origin: this.url,
         exec: this.exec,
         agent: this.agent,
         process: this.process,
@@ -212,6 +212,15 @@ export class TestServer {
       const { message, code, turnId } = error;
       return [error.status, { error: { message, code, ...(turnId === undefined ? {} : { turnId }) } }];
     }
+  }
+
+  #called(request: Request, url: URL, bytes: Uint8Array) {
+    const { route, params } = findRoute(request.method, url.pathname);
+    const caller = this.#authenticate(route, request.headers);
+    if (params['orgId'] !== undefined) this.#state.requireOrg(params['orgId']);
+    const { headers } = request;
+    const call = { route, params, headers, ...readRequest(route, url, headers, bytes) };
+    return { call, caller, answer: ANSWERS[route.name] };
   }
 
   #authenticate(route: TestRoute, headers: Headers): Caller | null {

@@ -8,9 +8,22 @@ import { Refusal } from './requests/refusal.ts';
 import type { TestSandbox } from './sandbox.ts';
 
 export interface Caller {
-  kind: 'session' | 'api_key';
+  kind: 'session' | 'api_key' | 'file_link';
+  /** Id of the API key or link. */
   keyId: string | null;
   scopes: ApiKey['scopes'];
+}
+
+/** Terms of a file link. */
+export interface TestFileLink {
+  id: string;
+  sandboxId: string;
+  action: 'read' | 'write';
+  path: string;
+  expiresAtMs: number;
+  maxBytes: number;
+  overwrite: boolean;
+  creator: Caller | null;
 }
 
 export class TestState {
@@ -27,6 +40,8 @@ export class TestState {
   readonly apiKeys = new Map<string, ApiKey>();
   /** By token. */
   readonly callers = new Map<string, Caller>();
+  /** By token. */
+  readonly fileLinks = new Map<string, TestFileLink>();
   /** Newest first. */
   readonly activity: ActivityEntry[] = [];
   /** Creates by `Idempotency-Key`, with their request. */

@@ -79,8 +79,14 @@ export function hasJsonBody({ headers }: FastifyRequest): boolean {
 
 /** The raw body, which may arrive for as long as its reader takes it. */
 export function uploadOf({ raw, headers }: FastifyRequest): Upload {
-  const { 'content-type': type, 'content-length': length } = headers;
+  const { 'content-type': type } = headers;
   if (type === undefined || !BYTES_TYPE.test(type)) throw notBytes(type);
+  return uploadOfAnyType(raw);
+}
+
+/** The same without regard to the content type, by which browsers name the kind of file. */
+export function uploadOfAnyType(raw: IncomingMessage): Upload {
+  const length = raw.headers['content-length'];
   if (length === undefined)
     throw new CodedError('invalid_request', 'the header Content-Length is required: a chunked body is not accepted');
   raw.emit(LONG_ARRIVAL);

@@ -1,6 +1,5 @@
 // Converts the contract's paths (`/v1/orgs/{orgId}`) for the router, and lists the methods of a
 // path.
-import type { Method } from '@berth/contract/route/route.ts';
 
 export function toFastifyPath(path: string): string {
   return path.replaceAll(/\{(\w+)\}/g, ':$1');
@@ -11,7 +10,7 @@ function patternOf(path: string): RegExp {
 }
 
 /** Methods of the routes whose path matches the URL; empty: the path does not exist. */
-export function allowedMethods(served: readonly { method: Method; path: string }[], url: string): string[] {
+export function allowedMethods(served: readonly { method: string; path: string }[], url: string): string[] {
   const path = url.split('?', 1)[0] ?? '';
   const fitting = served.filter((one) => patternOf(one.path).test(path));
   const methods = new Set<string>(fitting.map(({ method }) => method));

@@ -1,9 +1,11 @@
 // Wire format of files.
 import { createFolder, deleteFile, moveFile, setFileMode } from '@berth/contract/files/changes.ts';
 import { listFiles, readFile, snapshotFiles, statFile, writeFile } from '@berth/contract/files/files.ts';
+import { createFileLink } from '@berth/contract/files/links.ts';
 import { downloadFile, uploadFile } from '@berth/contract/files/transfers.ts';
 import * as changes from '../../services/files/changes.ts';
 import * as files from '../../services/files/files.ts';
+import * as links from '../../services/files/links.ts';
 import * as transfers from '../../services/files/transfers.ts';
 import { bind } from '../../call/bind.ts';
 
@@ -21,4 +23,5 @@ export const fileRoutes = [
   bind(uploadFile, (context, call) =>
     transfers.uploadFile(context, { ...call, route: uploadFile }, call.query, call.upload),
   ),
+  bind(createFileLink, async (context, call) => ({ link: await links.createFileLink(context, call, call.body) })),
 ];

@@ -24,6 +24,7 @@ const VERBS: { readonly [action in SandboxAction]: string } = {
   metrics_history: 'read the history of its metrics',
   metrics_sample: 'sample its metrics',
   preview_link: 'create a preview link',
+  file_link: 'create a file link',
   agent_session: 'use its agent sessions',
   destroy: 'destroy it',
 };

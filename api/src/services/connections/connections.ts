@@ -37,6 +37,12 @@ export interface Connecting {
   signal: AbortSignal;
 }
 
+/** The same for a use by a link, which has no credential of its own. */
+export interface ConnectingByLink extends Pick<Connecting, 'sandbox' | 'signal'> {
+  /** The sandbox as it is now. Throws once the link opens no more. */
+  readmit(this: void): Promise<LocatedSandboxRow>;
+}
+
 type Variables = Readonly<Record<string, string>>;
 
 /** Gives the VM the variables of a program; see {@link stageVariables}. */
@@ -148,21 +154,26 @@ export class SandboxConnection {
   /** Resolves with the reason once the connection must close. */
   readonly over: Promise<CodedError>;
   readonly #context: ServiceContext;
-  readonly #connecting: Connecting;
+  readonly #connecting: Connecting | ConnectingByLink;
   readonly #ended = Promise.withResolvers<CodedError>();
   readonly #closed = new AbortController();
   readonly #use: { end(): void } | undefined;
-  #bearer: BearerToken;
+  #bearer: BearerToken | undefined;
   /** Times of the last successful check and of the last attempt. */
   #checkedAtMs = performance.now();
   #askedAtMs = performance.now();
   #renewedAtMs = Number.NEGATIVE_INFINITY;
 
   /** @param use ends with the connection; absent: it is no use of the sandbox */
-  constructor(context: ServiceContext, connecting: Connecting, stream: Duplex, use?: { end(): void }) {
+  constructor(
+    context: ServiceContext,
+    connecting: Connecting | ConnectingByLink,
+    stream: Duplex,
+    use?: { end(): void },
+  ) {
     this.#context = context;
     this.#connecting = connecting;
-    this.#bearer = connecting.bearer;
+    this.#bearer = 'bearer' in connecting ? connecting.bearer : undefined;
     this.stream = stream;
     this.over = this.#ended.promise;
     this.#use = use;
@@ -179,8 +190,10 @@ export class SandboxConnection {
 
     this.#renewedAtMs = performance.now();
     const bearer = readToken(`Bearer ${token}`);
-    const { userId } = await this.#authorized(bearer);
-    if (userId !== this.#connecting.actor.userId)
+    const connecting = this.#connecting;
+    if ('readmit' in connecting) throw new Error('the connection of a link has no token');
+    const { userId } = await this.#authorized(connecting, bearer);
+    if (userId !== connecting.actor.userId)
       throw new CodedError('unauthenticated', 'the token must belong to the user who opened the connection');
 
     this.#bearer = bearer;
@@ -226,7 +239,7 @@ export class SandboxConnection {
     this.#askedAtMs = performance.now();
     const bearer = this.#bearer;
     try {
-      await this.#authorized(bearer);
+      await this.#requireAccess(bearer);
       this.#checkedAtMs = performance.now();
       return null;
     } catch (error) {
@@ -244,8 +257,13 @@ export class SandboxConnection {
     }
   }
 
-  async #authorized(bearer: BearerToken): Promise<Actor> {
-    const { route, sandbox, actor } = this.#connecting;
+  async #requireAccess(bearer: BearerToken | undefined): Promise<void> {
+    const connecting = this.#connecting;
+    if ('readmit' in connecting) requireLegal('connect', (await connecting.readmit()).status);
+    else await this.#authorized(connecting, bearer ?? connecting.bearer);
+  }
+
+  async #authorized({ route, sandbox, actor }: Connecting, bearer: BearerToken): Promise<Actor> {
     const found = await authenticate(this.#context, { bearer, namedId: sandbox.id, requestId: actor.requestId });
     await authorize(this.#context, found.actor, route, { sandboxId: sandbox.id }, found.named);
     if (found.named.sandbox !== undefined) requireLegal('connect', found.named.sandbox.status);

@@ -15,7 +15,8 @@ type KeyPurpose =
   | 'agent-messages'
   | 'sandbox-data'
   | 'sandbox-variables'
-  | 'preview-link';
+  | 'preview-link'
+  | 'file-link';
 
 /** A key for one purpose. `id` names its secret key and discloses nothing about it. */
 export interface DerivedKey {

@@ -17,7 +17,7 @@ import { orEarlier } from '../../hosts/earlier.ts';
 import { HostError } from '../../hosts/error.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { filePath, quotedPath } from '../../rules/files/path.ts';
-import { openRefusal, SandboxConnection, type Connecting } from '../connections/connections.ts';
+import { openRefusal, SandboxConnection, type Connecting, type ConnectingByLink } from '../connections/connections.ts';
 import type { ServiceContext } from '../context/context.ts';
 import {
   MAY_BE_WRITTEN,
@@ -38,7 +38,7 @@ const BUFFERED_BYTES = 262_144;
 
 export type { Upload };
 
-type Transfer = FileCall & Connecting;
+export type Transfer = FileCall & (Connecting | ConnectingByLink);
 
 type Opening = (host: HostClient, vm: OwnedVm, options: { signal: AbortSignal }) => Promise<Duplex>;
 

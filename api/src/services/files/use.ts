@@ -3,9 +3,8 @@
 import type { SandboxAction } from '@berth/contract/sandboxes/state.ts';
 import type { ActivityKind } from '@berth/contract/route/activity-kinds.ts';
 import type { HostClient } from '../../hosts/client.ts';
-import type { Actor } from '../../rules/access/access.ts';
 import { quotedPath } from '../../rules/files/path.ts';
-import { insertActivity } from '../../store/activity/activity.ts';
+import { insertActivity, type ActivityActor } from '../../store/activity/activity.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { ensureAwake, type SandboxInUse } from '../sandboxes/use.ts';
@@ -13,7 +12,7 @@ import { explainFileFailure } from './failure.ts';
 
 /** Caller and sandbox of a file operation; the signal aborts it. */
 export interface FileCall {
-  actor: Actor;
+  actor: ActivityActor;
   sandbox: LocatedSandboxRow;
   signal: AbortSignal;
   /** Counts bytes that the call keeps. Throws `too_much_in_flight`. */

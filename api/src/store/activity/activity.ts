@@ -13,6 +13,7 @@ import type { Database } from '../database/schema.ts';
 const QUIET = new Set<ActivityKind>([
   'sandbox_connected',
   'sandbox_exec',
+  'sandbox_file_link_created',
   'sandbox_file_written',
   'sandbox_metrics_sample',
   'sandbox_process_started',
@@ -23,11 +24,12 @@ const BATCH = 500;
 
 /**
  * The actor. `session`, `api_key`, `agent_token`: the holder of a credential, by an API call.
+ * `file_link`: the holder of a link; `userId` is its creator's.
  * `system`: the service itself, carrying out a request or finding a VM lost. `operator`: a person
  * on the host.
  */
 export type ActivityActor =
-  | { kind: 'session' | 'api_key' | 'agent_token'; id: string; userId: string; requestId: string | null }
+  | { kind: 'session' | 'api_key' | 'agent_token' | 'file_link'; id: string; userId: string; requestId: string | null }
   | { kind: 'operator'; id: null; userId: null }
   | { kind: 'system'; id: null; userId: null };
 

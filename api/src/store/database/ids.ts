@@ -21,6 +21,7 @@ const ID_PREFIXES = {
   usageInterval: 'use_',
   metricsSample: 'smp_',
   previewLink: 'prv_',
+  fileLink: 'fln_',
   domain: 'dom_',
   agentSession: 'ags_',
   agentTurn: 'trn_',

@@ -18,6 +18,7 @@ const actors: { readonly [kind in ActivityActor['kind']]: ActivityActor } = {
   session: { kind: 'session', id: newId('user'), userId: newId('user'), requestId: null },
   api_key: { kind: 'api_key', id: newId('apiKey'), userId: newId('user'), requestId: null },
   agent_token: { kind: 'agent_token', id: newId('agentToken'), userId: newId('user'), requestId: null },
+  file_link: { kind: 'file_link', id: newId('fileLink'), userId: newId('user'), requestId: null },
   operator: { kind: 'operator', id: null, userId: null },
   system: { kind: 'system', id: null, userId: null },
 };

@@ -43,15 +43,15 @@ export type ActivityEntry = {
 
 export type ActivityEntryActor = {
     /**
-     * `session`, `api_key`, `agent_token`, `operator`, `system`. More may be added; clients must accept unknown values.
+     * `session`, `api_key`, `agent_token`, `file_link`, `operator`, `system`. More may be added; clients must accept unknown values.
      */
     kind: string;
     /**
-     * Id of the API key or personal agent token; null for other actors.
+     * Id of the API key, personal agent token or file link; null for other actors.
      */
     id: string | null;
     /**
-     * Id of the user who called, or as whom the key or token acts.
+     * Id of the user who called, or as whom the key or token acts, or who created the link.
      */
     userId: string | null;
 };
@@ -471,6 +471,37 @@ export type CreateCheckoutResultCheckout = {
     expiresAt: string | null;
 };
 
+/**
+ * The fields of the other action are refused.
+ */
+export type CreateFileLinkRequest = {
+    /**
+     * Relative paths are relative to /code. `.` and `..` are resolved lexically, before symbolic links are followed. At most 4095 bytes in total.
+     */
+    path: string;
+    /**
+     * `write` also requires the permission `sandbox.files.write`.
+     */
+    action: FileLinkAction;
+    expiresInSeconds?: number;
+    /**
+     * Only with `write`: a larger upload is 413 `file_too_large`. By default unlimited.
+     */
+    maxBytes?: number;
+    /**
+     * Only with `write`. `false`: an existing file is 409 `file_exists`. By default true.
+     */
+    overwrite?: boolean;
+    /**
+     * Only with `read`: name of the download. By default the last segment of the path.
+     */
+    fileName?: string;
+};
+
+export type CreateFileLinkResult = {
+    link: FileLink;
+};
+
 export type CreateFolderRequest = {
     /**
      * Relative paths are relative to /code. `.` and `..` are resolved lexically, before symbolic links are followed. At most 4095 bytes in total.
@@ -783,15 +814,15 @@ export type ExportedActivityEntry = {
 
 export type ExportedActivityEntryActor = {
     /**
-     * `session`, `api_key`, `agent_token`, `operator`, `system`. More may be added; clients must accept unknown values.
+     * `session`, `api_key`, `agent_token`, `file_link`, `operator`, `system`. More may be added; clients must accept unknown values.
      */
     kind: string;
     /**
-     * Id of the API key or personal agent token; null for other actors.
+     * Id of the API key, personal agent token or file link; null for other actors.
      */
     id: string | null;
     /**
-     * Id of the user who called, or as whom the key or token acts.
+     * Id of the user who called, or as whom the key or token acts, or who created the link.
      */
     userId: string | null;
 };
@@ -858,6 +889,35 @@ export type FileEntry = {
      */
     linkTarget?: string;
 };
+
+/**
+ * A URL with which anyone reads or writes one file of a sandbox.
+ */
+export type FileLink = {
+    /**
+     * Id of the link in the activity feed.
+     */
+    id: string;
+    /**
+     * Grants the action to anyone who has it. Cannot be read again.
+     */
+    url: string;
+    /**
+     * Method of the request that uses the link.
+     */
+    method: 'GET' | 'PUT' | (string & {});
+    /**
+     * The absolute path.
+     */
+    path: string;
+    action: FileLinkAction | (string & {});
+    expiresAt: string;
+};
+
+/**
+ * `read`: GET sends the file. `write`: PUT writes it.
+ */
+export type FileLinkAction = 'read' | 'write';
 
 /**
  * Kind, size, time and mode of a file, a folder or a link itself.
@@ -2584,7 +2644,7 @@ export type ErrorEnvelope = {
 /**
  * Codes of errors. Further ones will come.
  */
-export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'plan_not_for_sale' | 'signature_invalid' | 'unauthenticated' | 'no_active_plan' | 'billing_not_configured' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'reauthentication_required' | 'sso_required' | 'permission_denied' | 'origin_not_allowed' | 'port_forbidden' | 'route_not_found' | 'host_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'agent_not_found' | 'agent_session_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'sign_in_not_found' | 'invitation_not_found' | 'domain_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'org_limit' | 'project_limit' | 'api_key_limit' | 'agent_token_limit' | 'domain_limit' | 'domain_not_verified' | 'domain_taken' | 'domain_needed' | 'preview_link_limit' | 'machine_hour_limit' | 'plan_already_bought' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'sandbox_differs' | 'idempotency_key_conflict' | 'agent_turn_active' | 'agent_turn_not_active' | 'agent_bridge_stopped' | 'agent_process_alive' | 'agent_conversation_missing' | 'agent_not_signed_in' | 'agent_not_installed' | 'agent_not_supported' | 'exec_options_unsupported' | 'variables_unsupported' | 'processes_unsupported' | 'file_call_unsupported' | 'process_not_found' | 'process_over' | 'process_input_gap' | 'process_input_full' | 'process_has_no_terminal' | 'process_limit' | 'agent_session_limit' | 'agent_prompt_not_pending' | 'agent_operation_unsupported' | 'metrics_history_unsupported' | 'request_key_conflict' | 'session_retry_upgrade_required' | 'guest_disk_full' | 'file_system_error' | 'file_changed' | 'file_exists' | 'folder_not_empty' | 'upload_stalled' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'range_not_satisfiable' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'too_much_in_flight' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'agent_bridge_not_ready' | 'message_delivery_uncertain' | 'payment_provider_unavailable' | 'shutting_down' | 'preview_link_required' | 'preview_link_invalid' | 'preview_cross_origin' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
+export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'plan_not_for_sale' | 'signature_invalid' | 'unauthenticated' | 'no_active_plan' | 'billing_not_configured' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'reauthentication_required' | 'sso_required' | 'permission_denied' | 'origin_not_allowed' | 'port_forbidden' | 'route_not_found' | 'host_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'agent_not_found' | 'agent_session_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'sign_in_not_found' | 'invitation_not_found' | 'domain_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'org_limit' | 'project_limit' | 'api_key_limit' | 'agent_token_limit' | 'domain_limit' | 'domain_not_verified' | 'domain_taken' | 'domain_needed' | 'preview_link_limit' | 'machine_hour_limit' | 'plan_already_bought' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'sandbox_differs' | 'idempotency_key_conflict' | 'agent_turn_active' | 'agent_turn_not_active' | 'agent_bridge_stopped' | 'agent_process_alive' | 'agent_conversation_missing' | 'agent_not_signed_in' | 'agent_not_installed' | 'agent_not_supported' | 'exec_options_unsupported' | 'variables_unsupported' | 'processes_unsupported' | 'file_call_unsupported' | 'process_not_found' | 'process_over' | 'process_input_gap' | 'process_input_full' | 'process_has_no_terminal' | 'process_limit' | 'agent_session_limit' | 'agent_prompt_not_pending' | 'agent_operation_unsupported' | 'metrics_history_unsupported' | 'request_key_conflict' | 'session_retry_upgrade_required' | 'guest_disk_full' | 'file_system_error' | 'file_changed' | 'file_exists' | 'folder_not_empty' | 'upload_stalled' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'range_not_satisfiable' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'too_much_in_flight' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'agent_bridge_not_ready' | 'message_delivery_uncertain' | 'payment_provider_unavailable' | 'shutting_down' | 'file_link_invalid' | 'file_link_expired' | 'file_link_unavailable' | 'preview_link_required' | 'preview_link_invalid' | 'preview_cross_origin' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
 
 export type CreateProjectRequestWritable = {
     /**
@@ -3854,7 +3914,7 @@ export type ListActivityData = {
          * The `nextCursor` of the previous page.
          */
         after?: string;
-        kind?: 'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_file_mode_changed' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_updated' | 'sandbox_variables_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
+        kind?: 'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_file_link_created' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_file_mode_changed' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_updated' | 'sandbox_variables_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted';
         projectId?: string;
         sandboxId?: string;
     };
@@ -3898,11 +3958,11 @@ export type FollowActivityData = {
         /**
          * Only entries of these kinds; repeatable.
          */
-        kind?: Array<'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_file_mode_changed' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_updated' | 'sandbox_variables_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted'>;
+        kind?: Array<'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_file_link_created' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_file_mode_changed' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_updated' | 'sandbox_variables_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted'>;
         /**
          * No entries of these kinds; repeatable.
          */
-        exceptKind?: Array<'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_file_mode_changed' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_updated' | 'sandbox_variables_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted'>;
+        exceptKind?: Array<'org_created' | 'org_updated' | 'owner_link_created' | 'plan_changed' | 'checkout_started' | 'subscription_changed' | 'usage_guardrails_updated' | 'usage_cap_warning' | 'member_role_changed' | 'member_removed' | 'member_renamed' | 'invitation_created' | 'invitation_sent' | 'invitation_revoked' | 'invitation_accepted' | 'domain_claimed' | 'domain_verified' | 'domain_removed' | 'sso_changed' | 'api_key_created' | 'api_key_revoked' | 'agent_token_created' | 'agent_token_revoked' | 'sign_in_ended' | 'project_created' | 'project_updated' | 'project_deleted' | 'agent_credentials_updated' | 'agent_credentials_removed' | 'agent_session_created' | 'agent_session_recovered' | 'agent_session_stopped' | 'agent_message_sent' | 'agent_turn_ended' | 'agent_turn_interrupted' | 'agent_prompt_requested' | 'agent_prompt_answered' | 'sandbox_created' | 'sandbox_running' | 'sandbox_ready' | 'sandbox_failed' | 'sandbox_clone_started' | 'sandbox_clone_finished' | 'sandbox_clone_failed' | 'sandbox_exec' | 'sandbox_file_link_created' | 'sandbox_process_started' | 'sandbox_process_signaled' | 'sandbox_process_removed' | 'sandbox_connected' | 'sandbox_file_written' | 'sandbox_file_deleted' | 'sandbox_file_moved' | 'sandbox_file_mode_changed' | 'sandbox_folder_created' | 'preview_link_created' | 'preview_link_revoked' | 'sandbox_sleep_requested' | 'sandbox_sleep_failed' | 'sandbox_stopped' | 'sandbox_wake_requested' | 'sandbox_wake_failed' | 'sandbox_woken' | 'sandbox_recovered' | 'sandbox_resize_requested' | 'sandbox_resized' | 'sandbox_resize_deferred' | 'sandbox_egress_changed' | 'sandbox_updated' | 'sandbox_variables_changed' | 'sandbox_egress_denied' | 'sandbox_renewed' | 'sandbox_expired' | 'sandbox_metrics_sample' | 'sandbox_destroy_requested' | 'sandbox_deleted'>;
         projectId?: string;
         sandboxId?: string;
         /**
@@ -5629,6 +5689,36 @@ export type CreateFolderResponses = {
 };
 
 export type CreateFolderResponse = CreateFolderResponses[keyof CreateFolderResponses];
+
+export type CreateFileLinkData = {
+    body: CreateFileLinkRequest;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+    };
+    query?: never;
+    url: '/v1/sandboxes/{sandboxId}/files/links';
+};
+
+export type CreateFileLinkErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type CreateFileLinkError = CreateFileLinkErrors[keyof CreateFileLinkErrors];
+
+export type CreateFileLinkResponses = {
+    /**
+     * Created.
+     */
+    201: CreateFileLinkResult;
+};
+
+export type CreateFileLinkResponse = CreateFileLinkResponses[keyof CreateFileLinkResponses];
 
 export type SleepSandboxData = {
     body?: never;

@@ -210,7 +210,7 @@ function notFound(path: string): Refusal {
 }
 
 /** Resolves `.` and `..` textually. */
-function resolve(path: string): string {
+export function resolve(path: string): string {
   const steps: string[] = [];
   for (const step of (path.startsWith('/') ? path : `${HOME}/${path}`).split('/')) {
     if (step === '..') steps.pop();

@@ -1,4 +1,5 @@
-// Limits concurrent calls: more calls wait in a queue, and are refused when it is full.
+// Limits concurrent calls: more calls wait in a queue, and are refused when it is full. Imports
+// nothing.
 
 /** The queue is full. */
 export class LineFull extends Error {
@@ -6,13 +7,20 @@ export class LineFull extends Error {
 }
 
 export class CallSlots {
+  readonly #atOnce: number;
   readonly #waiting: number;
   readonly #line: (() => void)[] = [];
   #free: number;
 
   constructor({ atOnce, waiting }: { atOnce: number; waiting: number }) {
+    this.#atOnce = atOnce;
     this.#free = atOnce;
     this.#waiting = waiting;
+  }
+
+  /** No slot is held. */
+  get isFree(): boolean {
+    return this.#free === this.#atOnce;
   }
 
   /**
