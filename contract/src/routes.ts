@@ -36,6 +36,7 @@ import { createFolder, deleteFile, moveFile, setFileMode } from './files/changes
 import { listFiles, readFile, snapshotFiles, statFile, writeFile } from './files/files.ts';
 import { createFileLink } from './files/links.ts';
 import { downloadFile, uploadFile } from './files/transfers.ts';
+import { watchFiles } from './files/watch.ts';
 import { getHealth } from './health.ts';
 import { getHost, listHosts } from './hosts/hosts.ts';
 import { getService } from './service.ts';
@@ -158,6 +159,7 @@ const ALL = [
   revokePreview,
   listFiles,
   snapshotFiles,
+  watchFiles,
   statFile,
   readFile,
   writeFile,

@@ -14,7 +14,9 @@ import { readConfig } from './machine/config.ts';
 import { FileAgent } from './files/agent.ts';
 import fileChanges from './files/changes.pl';
 import fileProgram from './files/program.pl';
+import fileWatch from './files/watch.pl';
 import { Files } from './files/files.ts';
+import { FileWatches } from './files/watches.ts';
 import { IdentityMarker } from './identity/marker.ts';
 import { IdentityStep } from './identity/identity.ts';
 import { KernelCalls } from './machine/kernel-calls.ts';
@@ -56,7 +58,7 @@ const keeper = new Keeper(join(config.runFolder, 'keeper'), keeperProgram, confi
 const launcher = new Launcher(config, keeper);
 const commands = new Commands(launcher, sessions, config.maxRunning);
 const terminals = new Terminals(launcher, sessions, config.maxTerminals);
-const fileAgent = new FileAgent(config, fileChanges + fileProgram, protection);
+const fileAgent = new FileAgent(config, fileChanges + fileWatch + fileProgram, protection);
 const files = new Files(fileAgent);
 launcher.recover();
 await Promise.all([keeper.connect(), fileAgent.start()]);
@@ -83,6 +85,7 @@ const handlers = guestHandlers({
   terminals,
   processes,
   files,
+  watches: new FileWatches(files),
   agents,
   variables: new StagedVariables(),
   changeLock: new ChangeLock(),

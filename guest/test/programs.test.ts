@@ -10,11 +10,12 @@ import { bundleGuestDaemon } from '../src/bundle.ts';
 const SOURCES = join(import.meta.dirname, '../src');
 const programs = globSync('**/*.pl', { cwd: SOURCES }).toSorted();
 
-test('there are five Perl programs', () => {
+test('there are six Perl programs', () => {
   assert.deepEqual(programs, [
     'clones/git-credential.pl',
     'files/changes.pl',
     'files/program.pl',
+    'files/watch.pl',
     'keeper/keeper.pl',
     'machine/kernel-calls.pl',
   ]);

@@ -2,6 +2,7 @@
 // the guest daemon bundles this file, and zod would cost every VM 12 MB of memory and delay its
 // first command by milliseconds.
 export { PROCESS_LIMITS } from '@berth/contract/route/command-options.ts';
+export { FILE_CHANGES, FILE_KINDS, FILE_WATCH_CURSOR, FILE_WATCH_LIMITS } from '@berth/contract/route/file-watch.ts';
 import { EXEC_LIMITS, FILE_LIMITS, REPO_CREDENTIAL_CHARACTERS } from '@berth/contract/route/limits.ts';
 
 /**
@@ -88,13 +89,19 @@ export const FILE_TRANSFER_BYTES = Number.MAX_SAFE_INTEGER;
 /** Condition of a write: the path does not exist, or has content of this SHA-256. */
 export const FILE_CONDITION = /^(?:absent|[0-9a-f]{64})$/;
 
+/** Requests of a guest that wait for a change; further ones get their response at once. */
+export const FILE_WATCH_WAITING = 32;
+/** Time limit of the search for folders that begins a watch. */
+export const FILE_WATCH_BEGIN_SECONDS = 20;
+
 /** Permission bits in octal. */
 export const FILE_MODE = /^0[0-7]{3}$/;
 
 /**
  * Refusals of file calls, with their HTTP status on the internal wires. `file_system_error`: any
  * other error of the guest's kernel, named by `errno`. `guest_busy`: over the limits of {@link
- * FILE_CALLS}.
+ * FILE_CALLS}. `watch_too_large`: more folders than {@link FILE_WATCH_LIMITS}. `watch_limit`: more
+ * watches, or the tenant's programs leave no inotify watch.
  */
 export const FILE_ERRORS = {
   file_path_invalid: 400,
@@ -105,8 +112,10 @@ export const FILE_ERRORS = {
   file_changed: 409,
   file_exists: 409,
   folder_not_empty: 409,
+  watch_too_large: 409,
   file_too_large: 413,
   guest_busy: 429,
+  watch_limit: 429,
   file_system_error: 500,
   guest_disk_full: 507,
 } as const;

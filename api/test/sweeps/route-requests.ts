@@ -321,6 +321,7 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   listFiles: onReady,
   snapshotFiles: onReady,
   statFile: onReady,
+  watchFiles: onReady,
   readFile: onReady,
   writeFile: async (setting) => ({ ...(await onReady(setting)), body: { path: 'swept', content: '' } }),
   deleteFile: onReady,

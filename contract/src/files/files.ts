@@ -15,7 +15,7 @@ export const filePath = text(1, FILE_LIMITS.pathCharacters).describe(
   'Relative paths are relative to /code. `.` and `..` are resolved lexically, before symbolic links are ' +
     `followed. At most ${FILE_LIMITS.pathBytes} bytes in total.`,
 );
-const folderPath = text(0, FILE_LIMITS.pathCharacters)
+export const folderPath = text(0, FILE_LIMITS.pathCharacters)
   .default('')
   .describe('Relative paths are relative to /code; absent or empty: /code.');
 

@@ -156,6 +156,8 @@ export const ERRORS = {
   variables_unsupported: { status: 409, meaning: 'The sandbox is of a release without variables of its own.' },
   processes_unsupported: { status: 409, meaning: 'The sandbox is of a release without processes.' },
   file_call_unsupported: { status: 409, meaning: 'The sandbox is of a release without this call of files.' },
+  watch_too_large: { status: 409, meaning: 'There are too many folders below; the message names the limit.' },
+  watch_limit: { status: 429, meaning: 'The limit of watched folders in the sandbox, or of inotify of its user.' },
   process_not_found: { status: 404, meaning: 'The sandbox has no such process, or has removed it to make room.' },
   process_over: { status: 409, meaning: 'The process has ended, or reads no input.' },
   process_input_gap: { status: 409, meaning: '`offset` is beyond the input so far; the message says how long it is.' },
@@ -282,8 +284,7 @@ export const ERRORS = {
 } as const satisfies Record<string, { status: number; meaning: string }>;
 export type ErrorCode = keyof typeof ERRORS;
 
-const codes = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
-const errorCode = z.enum(codes);
+const errorCode = z.enum(Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]]);
 
 /** Body of every error response (spec: Errors). Clients must accept unknown codes. */
 export const errorEnvelope = z.strictObject({

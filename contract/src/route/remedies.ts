@@ -82,6 +82,8 @@ export const REMEDIES: { readonly [code in ErrorCode]: string } = {
   process_input_gap: 'Send the input from the offset that the message names.',
   process_input_full: 'Retry when the process has read its input.',
   process_has_no_terminal: 'Start the process with a terminal (tty).',
+  watch_too_large: 'Watch a folder with fewer folders below it, or without recursive.',
+  watch_limit: 'Follow one of the watched folders, or wait until a watch ends, 5 minutes after its last request.',
   process_limit: 'Kill a process with berth kill, then retry.',
   agent_session_limit: 'Use an existing session (berth agent ls), or a larger sandbox.',
   agent_prompt_not_pending: 'Read the session again, and answer the approval that is pending.',

@@ -1,6 +1,5 @@
 // File calls as the tenant's user, through the helper process (agent.ts), so that the daemon never
-// waits for a file system. Owns the concurrency limit, the timeout of a call,
-// and the mapping of refusals.
+// waits for a file system. Owns the concurrency limit and the timeout of a call.
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
@@ -10,36 +9,20 @@ import type { StatOfFile } from '@berth/protocol/calls/files.ts';
 import {
   FILE_CALL_SECONDS,
   FILE_CALLS,
-  FILE_ERRORS,
   FILE_LIST,
   FILE_READ_BYTES,
   FILE_TRANSFERS,
+  FILE_WATCH_BEGIN_SECONDS,
+  FILE_WATCH_LIMITS,
   FILE_WRITE_BYTES,
-  type FileErrorCode,
 } from '@berth/protocol/guest-limits.ts';
 import { firstLine } from '@berth/protocol/http/first-line.ts';
 import { CallSlots, LineFull } from '@berth/protocol/call-slots.ts';
 import type { FileAgent } from './agent.ts';
+import { FileRefused, refusal } from './refused.ts';
 
 /** Longer than any first line of the helper. */
 const FIRST_LINE_BYTES = 192;
-
-/** `status`: HTTP status; `errno`: the kernel's error name, when no code covers it. */
-export class FileRefused extends Error {
-  override readonly name = 'FileRefused';
-  readonly code: FileErrorCode;
-  readonly errno: string | undefined;
-
-  constructor(code: FileErrorCode, message: string, errno?: string) {
-    super(message);
-    this.code = code;
-    this.errno = errno;
-  }
-
-  get status(): number {
-    return FILE_ERRORS[this.code];
-  }
-}
 
 /** A response in progress; its holder reads it to its end or destroys it. */
 interface FileContent {
@@ -71,6 +54,8 @@ interface CallOptions {
   upload?: NewContent;
   /** Without a limit of time while bytes move. */
   transfer?: boolean;
+  /** Places that the call takes one of. */
+  slots?: CallSlots;
 }
 
 /** Values of the helper's CONDITION. */
@@ -80,6 +65,8 @@ export class Files {
   readonly #agent: FileAgent;
   readonly #calls = new CallSlots(FILE_CALLS);
   readonly #transfers = new CallSlots(FILE_TRANSFERS);
+  /** Those in the queue take the places of watches that are closing. */
+  readonly #watches = new CallSlots({ atOnce: FILE_WATCH_LIMITS.perSandbox, waiting: FILE_WATCH_LIMITS.perSandbox });
 
   constructor(agent: FileAgent) {
     this.#agent = agent;
@@ -172,6 +159,16 @@ export class Files {
     await this.#change(['move', path, to, replace ? 1 : 0], gone);
   }
 
+  /**
+   * Watches a folder. The stream has the records of watch.pl; its end says that some are missing.
+   * Its holder destroys it. `gone` ends the watch.
+   */
+  async watch(path: string, recursive: boolean, gone: AbortSignal): Promise<Readable> {
+    const fields = ['watch', path, recursive ? 1 : 0, FILE_WATCH_LIMITS.folders, FILE_WATCH_BEGIN_SECONDS];
+    const { socket } = await this.#call(fields, gone, { transfer: true, slots: this.#watches });
+    return socket.setTimeout(0);
+  }
+
   async makeFolder(path: string, gone: AbortSignal): Promise<void> {
     await this.#change(['folder', path], gone);
   }
@@ -184,7 +181,7 @@ export class Files {
   async #call(
     fields: readonly (string | number)[],
     gone: AbortSignal,
-    { upload, transfer = false }: CallOptions = {},
+    { upload, transfer = false, slots = transfer ? this.#transfers : this.#calls }: CallOptions = {},
   ): Promise<{ said: string; socket: Socket }> {
     const late = new AbortController();
     const giveUp = (): void => late.abort(refusal(String(constants.errno.ETIMEDOUT)));
@@ -193,7 +190,7 @@ export class Files {
     let release = (): void => {};
     let socket: Socket;
     try {
-      release = await (transfer ? this.#transfers : this.#calls).take(signal);
+      release = await slots.take(signal);
       socket = await this.#agent.connect();
     } catch (error) {
       clearTimeout(timer);
@@ -267,32 +264,4 @@ function digestOf(socket: Socket, bytes: number): Promise<string> {
     if (left === 0) settle();
     else socket.on('data', onData).resume();
   });
-}
-
-const CODES: Readonly<Record<string, FileErrorCode>> = {
-  directory: 'not_a_file',
-  special: 'not_a_file',
-  large: 'file_too_large',
-  changed: 'file_changed',
-  EEXIST: 'file_exists',
-  ENOTEMPTY: 'folder_not_empty',
-  ENOENT: 'file_not_found',
-  ENOTDIR: 'not_a_directory',
-  EISDIR: 'not_a_file',
-  EACCES: 'file_access_denied',
-  EPERM: 'file_access_denied',
-  EROFS: 'file_access_denied',
-  ENAMETOOLONG: 'file_path_invalid',
-  ELOOP: 'file_path_invalid',
-  ENOSPC: 'guest_disk_full',
-  EDQUOT: 'guest_disk_full',
-};
-
-/** `why`: an errno of the kernel, or a word of the helper. */
-function refusal(why: string): FileRefused {
-  const name = Object.entries(constants.errno).find(([, number]) => String(number) === why)?.[0] ?? why;
-  const code = CODES[name];
-  return code === undefined
-    ? new FileRefused('file_system_error', name, /^E[A-Z0-9]+$/.test(name) ? name : undefined)
-    : new FileRefused(code, name);
 }

@@ -17,14 +17,17 @@
 #   stat PATH     `ok KIND SIZE SECONDS MODE RESOLVED LENGTH`, a line feed, the target of a link.
 #                 RESOLVED: kind of what the link resolves to, or `-`
 #   write, mode, move, remove, folder                           see changes.pl
+#   watch                                                       see watch.pl
 # A refusal is the line `no` with the kernel's error number, or `directory`, `special`, `large`,
 # `changed`.
 use strict;
 our ($uid, $gid, $seconds, $o_path, $o_directory, $o_nofollow, $o_gently, $o_tmpfile,
-  $fsync, $fallocate, $linkat, $renameat2, $setgroups, $setresgid, $setresuid, $fstat);
+  $fsync, $fallocate, $linkat, $renameat2, $setgroups, $setresgid, $setresuid, $fstat,
+  $inotify_init, $inotify_add, $inotify_remove);
 my $listen_at = shift @ARGV;
 ($uid, $gid, $seconds, $o_path, $o_directory, $o_nofollow, $o_gently, $o_tmpfile,
-  $fsync, $fallocate, $linkat, $renameat2, $setgroups, $setresgid, $setresuid, $fstat) = map { $_ + 0 } @ARGV;
+  $fsync, $fallocate, $linkat, $renameat2, $setgroups, $setresgid, $setresuid, $fstat,
+  $inotify_init, $inotify_add, $inotify_remove) = map { $_ + 0 } @ARGV;
 our ($o_rdonly, $piece, $peer) = (0, 262144, undef);
 # A transfer has no limit of length: its alarm is of silence.
 our $transfers = 0;
@@ -234,6 +237,7 @@ sub serve {
   elsif ($verb eq 'mode') { set_mode($path, @numbers); }
   elsif ($verb eq 'remove') { remove($path, @numbers); }
   elsif ($verb eq 'folder') { make_folder($path); }
+  elsif ($verb eq 'watch') { watch($path, @numbers); }
 }
 
 socket(my $server, 1, 1, 0) or die "socket: $!\n";

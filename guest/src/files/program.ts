@@ -1,4 +1,4 @@
-// Arguments of the helper process for file calls (changes.pl and program.pl).
+// Arguments of the helper process for file calls (changes.pl, watch.pl and program.pl).
 import { constants } from 'node:fs';
 
 const O_PATH = 0o10000000;
@@ -16,11 +16,14 @@ const CALL_NUMBERS: Readonly<
       setresgid: number,
       setresuid: number,
       fstat: number,
+      inotifyInit1: number,
+      inotifyAddWatch: number,
+      inotifyRmWatch: number,
     ]
   >
 > = {
-  x64: [74, 285, 265, 316, 116, 119, 117, 5],
-  arm64: [82, 47, 37, 276, 159, 149, 147, 80],
+  x64: [74, 285, 265, 316, 116, 119, 117, 5, 294, 254, 255],
+  arm64: [82, 47, 37, 276, 159, 149, 147, 80, 26, 27, 28],
 };
 
 export interface FileProgramOptions {

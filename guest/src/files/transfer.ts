@@ -4,7 +4,8 @@ import type { Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { firstLine } from '@berth/protocol/http/first-line.ts';
 import { exactly } from '@berth/protocol/http/serve.ts';
-import { FileRefused, type Files, type OpenFile } from './files.ts';
+import type { Files, OpenFile } from './files.ts';
+import { FileRefused } from './refused.ts';
 
 const ORDER_BYTES = 64;
 

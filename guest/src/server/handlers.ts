@@ -13,7 +13,9 @@ import type { Secret } from '../access/secret.ts';
 import type { Clone } from '../clones/clone.ts';
 import type { Commands } from '../commands/commands.ts';
 import { connectLoopback } from '../connections/loopback.ts';
-import { FileRefused, type Files } from '../files/files.ts';
+import type { Files } from '../files/files.ts';
+import { FileRefused } from '../files/refused.ts';
+import type { FileWatches } from '../files/watches.ts';
 import { receiveContent, sendContent, sendPart } from '../files/transfer.ts';
 import type { IdentityStep } from '../identity/identity.ts';
 import type { WakeStep } from '../identity/wake.ts';
@@ -44,6 +46,7 @@ interface GuestParts {
   terminals: Terminals;
   processes: Processes;
   files: Files;
+  watches: FileWatches;
   agents: Agents;
   variables: StagedVariables;
   /** Reason why this daemon cannot serve a VM, if already known. */
@@ -74,6 +77,7 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
     terminals,
     processes,
     files,
+    watches,
     agents,
     variables,
     fault,
@@ -195,6 +199,8 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
       await files.makeFolder(bounded(path), signal);
       return {};
     },
+    watchFiles: ({ query: { path, recursive, cursor, waitMs = 0 }, signal }) =>
+      watches.changes({ path: bounded(path), recursive: recursive !== undefined }, { cursor, waitMs, signal }),
     guestStartAgent: async ({ params, body }) =>
       agents.start(params.sessionId, body, () => variables.take(body.variables)),
     putBridge: async ({ params, upload }) => {

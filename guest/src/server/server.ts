@@ -10,7 +10,7 @@ import { Refused, refuseIncomplete, unauthorized } from '../access/refused.ts';
 import type { Secret } from '../access/secret.ts';
 import { CommandRefused } from '../keeper/launcher.ts';
 import { NothingListens, ConnectionRefused } from '../connections/loopback.ts';
-import { FileRefused } from '../files/files.ts';
+import { FileRefused } from '../files/refused.ts';
 import { ProcessRefused } from '../processes/refused.ts';
 import { ChangeInProgress } from '../machine/change-lock.ts';
 import { BodyRefused, checkValue } from '../access/checks.ts';

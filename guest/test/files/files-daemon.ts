@@ -11,7 +11,7 @@ import type { Answer, TestDaemon } from '../daemon.ts';
 const SOURCES = join(import.meta.dirname, '../../src/files');
 
 /** The text of the helper process for file calls, as the daemon starts it. */
-export const FILE_PROGRAM = ['changes.pl', 'program.pl']
+export const FILE_PROGRAM = ['changes.pl', 'watch.pl', 'program.pl']
   .map((name) => readFileSync(join(SOURCES, name), 'utf8'))
   .join('');
 

@@ -4,6 +4,7 @@ import * as clones from './clones.ts';
 import * as connections from './connections.ts';
 import type { CallSpec } from './define.ts';
 import * as exec from './exec.ts';
+import * as fileWatch from './file-watch.ts';
 import * as files from './files.ts';
 import * as identity from './identity.ts';
 import * as metrics from './metrics.ts';
@@ -19,6 +20,7 @@ const MODULES = {
   metrics,
   clones,
   files,
+  fileWatch,
   connections,
   modelAccess,
   processes,

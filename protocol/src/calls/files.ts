@@ -17,14 +17,14 @@ import {
 import { defineCall } from './define.ts';
 
 /** Above the limit in bytes, which the guest checks. */
-const path = z
+export const path = z
   .string()
   .max(4_096)
   .regex(/^\/[^\0]*$/)
   .meta({ description: 'must be an absolute path without NUL', tooLong: 'file_path_invalid' });
 
-const errors = Object.keys(FILE_ERRORS) as FileErrorCode[];
-const UNSUPPORTED = { 404: ['file_call_unsupported', 'the guest daemon lacks the file call'] } as const;
+export const errors = Object.keys(FILE_ERRORS) as FileErrorCode[];
+export const UNSUPPORTED = { 404: ['file_call_unsupported', 'the guest daemon lacks the file call'] } as const;
 const UNKNOWN_OPTION = { 400: ['file_call_unsupported', 'the guest daemon lacks an option of the file call'] } as const;
 const deadline = { deadlineMs: FILE_CALL_SECONDS * 1_000, marginMs: 10_000 } as const;
 

@@ -297,6 +297,14 @@ export const ERRORS = {
     "status": 409,
     "meaning": "The sandbox is of a release without this call of files."
   },
+  "watch_too_large": {
+    "status": 409,
+    "meaning": "There are too many folders below; the message names the limit."
+  },
+  "watch_limit": {
+    "status": 429,
+    "meaning": "The limit of watched folders in the sandbox, or of inotify of its user."
+  },
   "process_not_found": {
     "status": 404,
     "meaning": "The sandbox has no such process, or has removed it to make room."
@@ -3008,6 +3016,57 @@ export const ROUTES = [
         "required": false,
         "schema": {
           "type": "integer"
+        }
+      }
+    ],
+    "body": null
+  },
+  {
+    "name": "watchFiles",
+    "method": "GET",
+    "path": "/v1/sandboxes/{sandboxId}/files/changes",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.files.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [
+      {
+        "name": "path",
+        "required": false,
+        "schema": {
+          "default": "",
+          "type": "string",
+          "minLength": 0,
+          "maxLength": 4096,
+          "pattern": "^[^\\x00]*$"
+        }
+      },
+      {
+        "name": "recursive",
+        "required": false,
+        "schema": {
+          "default": "false",
+          "type": "string",
+          "enum": [
+            "true",
+            "false"
+          ]
+        }
+      },
+      {
+        "name": "cursor",
+        "required": false,
+        "schema": {
+          "examples": [
+            "9f86d081884c7d65.12"
+          ],
+          "type": "string",
+          "pattern": "^[0-9a-f]{16}\\.(?:0|[1-9]\\d{0,14})$"
         }
       }
     ],

@@ -3,6 +3,7 @@
 import type { ErrorCode } from '@berth/contract/route/errors.ts';
 import { FILE_LIMITS } from '@berth/contract/route/limits.ts';
 import type { SandboxAction } from '@berth/contract/sandboxes/state.ts';
+import { FILE_WATCH_LIMITS } from '@berth/contract/route/file-watch.ts';
 import { FILE_ERRORS, type FileErrorCode } from '@berth/protocol/files.ts';
 import { HostError } from '../../hosts/error.ts';
 import { CodedError } from '../../rules/coded-error.ts';
@@ -10,6 +11,7 @@ import type { ServiceContext } from '../context/context.ts';
 import { explainHostFailure } from '../hosts/failure.ts';
 
 const BUSY_RETRY_AFTER_SECONDS = 1;
+const WATCH_RETRY_AFTER_SECONDS = 60;
 
 /** Message text after the path. */
 const WORDS: { readonly [code in Exclude<FileErrorCode, 'guest_busy'>]: string } = {
@@ -23,6 +25,10 @@ const WORDS: { readonly [code in Exclude<FileErrorCode, 'guest_busy'>]: string }
   file_changed: 'the file has changed since it was read, or was deleted; read it again',
   file_exists: 'a file or folder has this path already',
   folder_not_empty: 'the folder is not empty',
+  watch_too_large: `cannot watch it: there are more than ${FILE_WATCH_LIMITS.folders} folders below`,
+  watch_limit:
+    `cannot watch it: ${FILE_WATCH_LIMITS.perSandbox} folders of the sandbox are watched already, or its programs ` +
+    'use up the inotify instances or watches of its user',
   guest_disk_full: "the sandbox's disk is full; the previous content is unchanged",
 };
 
@@ -60,6 +66,7 @@ export async function explainFileFailure(
   const errno = error.errno === undefined ? '' : ` (${error.errno})`;
   return new CodedError(error.code satisfies ErrorCode, `${what}: ${WORDS[error.code]}${errno}`, {
     cause: error,
+    ...(error.code === 'watch_limit' ? { retryAfterSeconds: WATCH_RETRY_AFTER_SECONDS } : {}),
   });
 }
 

@@ -230,16 +230,20 @@ test("each guest error is reported with the path in our words, never the guest's
     file_changed: 'file_changed',
     file_exists: 'file_exists',
     folder_not_empty: 'folder_not_empty',
+    watch_too_large: 'watch_too_large',
+    watch_limit: 'watch_limit',
   };
   for (const code of Object.keys(FILE_ERRORS) as FileErrorCode[]) {
     answerWith(() => {
       throw new ExecRefusal(code, 'words of a stranger', code === 'file_system_error' ? 'ESTALE' : undefined);
     });
-    const answer = await (code === 'folder_not_empty'
-      ? api.call('DELETE', `/v1/sandboxes/${sandboxId}/file?path=a%22b`)
-      : ['guest_disk_full', 'file_changed', 'file_exists'].includes(code)
-        ? put({ path: 'a"b', content: 'x' })
-        : get('file', { path: 'a"b' }));
+    const answer = await (code.startsWith('watch_')
+      ? get('files/changes', { path: 'a"b' })
+      : code === 'folder_not_empty'
+        ? api.call('DELETE', `/v1/sandboxes/${sandboxId}/file?path=a%22b`)
+        : ['guest_disk_full', 'file_changed', 'file_exists'].includes(code)
+          ? put({ path: 'a"b', content: 'x' })
+          : get('file', { path: 'a"b' }));
     assert.deepEqual([answer.status, answer.body.error.code], [ERRORS[expected[code]].status, expected[code]]);
     assert.doesNotMatch(answer.body.error.message, /stranger/);
     if (code === 'guest_busy') assert.match(answer.headers.get('retry-after') ?? '', /^\d+$/);

@@ -19,13 +19,15 @@ type StreamScript = (caller: Duplex) => void;
 /** File call as received; `body` is the content of a write. */
 export interface FileCall {
   vmId: string;
-  verb: 'read' | 'write' | 'list' | 'stat' | 'remove' | 'move' | 'mode' | 'folder';
+  verb: 'read' | 'write' | 'list' | 'stat' | 'remove' | 'move' | 'mode' | 'folder' | 'watch';
   path: string;
   /** Path and query of the call after the VM's id. */
   target: string;
   query: Readonly<Record<string, string>>;
   depth: number;
   body: Buffer;
+  /** Aborts when the API closes the connection. */
+  gone: AbortSignal;
 }
 
 /** Result of a file call: bytes, an object for JSON, or a thrown {@link ExecRefusal}. */
@@ -94,6 +96,7 @@ export async function startExecFront(socketPath: string, behind: string): Promis
     files: ({ verb, body }) => {
       if (verb === 'write') return { size: body.length };
       if (verb === 'remove' || verb === 'move' || verb === 'mode' || verb === 'folder') return {};
+      if (verb === 'watch') return { changes: [], cursor: '0123456789abcdef.0', reset: false };
       if (verb === 'stat') return { kind: 'file', size: 9, mtimeSeconds: 1, mode: '0644' };
       return Buffer.from(verb === 'list' ? 'D\0EC' : 'a content');
     },
@@ -247,6 +250,7 @@ const FILE_VERBS: Readonly<Record<string, FileCall['verb']>> = {
   'PUT /file': 'write',
   'GET /files': 'list',
   'GET /files/entries': 'list',
+  'GET /files/changes': 'watch',
   'GET /file/stat': 'stat',
   'DELETE /file': 'remove',
   'POST /file/move': 'move',
@@ -262,6 +266,8 @@ async function runFileCall(
 ): Promise<void> {
   const { pathname, searchParams } = new URL(request.url ?? '', 'http://host');
   const chunks: Buffer[] = [];
+  const gone = new AbortController();
+  response.on('close', () => gone.abort());
   for await (const chunk of request) chunks.push(chunk as Buffer);
   const route = pathname.replace(/^\/vms\/[^/]+/, '');
   const verb = FILE_VERBS[`${request.method} ${route}`] ?? 'read';
@@ -273,6 +279,7 @@ async function runFileCall(
     query: Object.fromEntries(searchParams),
     depth: Number(searchParams.get('depth')),
     body: Buffer.concat(chunks),
+    gone: gone.signal,
   } as const;
   await answer(response, () => front.files(call));
 }

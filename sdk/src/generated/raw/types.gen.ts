@@ -836,6 +836,46 @@ export type ExportedActivityEntrySubject = {
 };
 
 /**
+ * A change below a watched folder.
+ */
+export type FileChange = {
+    /**
+     * Absolute path: of the folder itself, or below it.
+     */
+    path: string;
+    /**
+     * `created`: created, moved here, or put in the place of another. `changed`: its content, mode, owner or time; of a folder also a change of a name in it that is not UTF-8. `removed`: removed or moved away, a folder with all below it.
+     */
+    change: 'created' | 'changed' | 'removed' | (string & {});
+    /**
+     * `other`: a socket, device or FIFO. Absent if it is gone and was no folder.
+     */
+    kind?: 'directory' | 'file' | 'link' | 'other' | (string & {});
+};
+
+/**
+ * Changes below a folder, and the cursor behind them.
+ */
+export type FileChanges = {
+    /**
+     * Absolute path of the folder.
+     */
+    path: string;
+    /**
+     * Oldest first. Earlier changes of a path that a later one replaces may be left out.
+     */
+    changes: Array<FileChange>;
+    /**
+     * Value of `cursor` for the next request.
+     */
+    cursor: string;
+    /**
+     * Whether changes since the cursor may be missing: list the folder anew, and continue with the new cursor. After 300 s without a request, more than 4096 changes, or a restart in the sandbox.
+     */
+    reset: boolean;
+};
+
+/**
  * A file and its content.
  */
 export type FileContent = {
@@ -2644,7 +2684,7 @@ export type ErrorEnvelope = {
 /**
  * Codes of errors. Further ones will come.
  */
-export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'plan_not_for_sale' | 'signature_invalid' | 'unauthenticated' | 'no_active_plan' | 'billing_not_configured' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'reauthentication_required' | 'sso_required' | 'permission_denied' | 'origin_not_allowed' | 'port_forbidden' | 'route_not_found' | 'host_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'agent_not_found' | 'agent_session_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'sign_in_not_found' | 'invitation_not_found' | 'domain_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'org_limit' | 'project_limit' | 'api_key_limit' | 'agent_token_limit' | 'domain_limit' | 'domain_not_verified' | 'domain_taken' | 'domain_needed' | 'preview_link_limit' | 'machine_hour_limit' | 'plan_already_bought' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'sandbox_differs' | 'idempotency_key_conflict' | 'agent_turn_active' | 'agent_turn_not_active' | 'agent_bridge_stopped' | 'agent_process_alive' | 'agent_conversation_missing' | 'agent_not_signed_in' | 'agent_not_installed' | 'agent_not_supported' | 'exec_options_unsupported' | 'variables_unsupported' | 'processes_unsupported' | 'file_call_unsupported' | 'process_not_found' | 'process_over' | 'process_input_gap' | 'process_input_full' | 'process_has_no_terminal' | 'process_limit' | 'agent_session_limit' | 'agent_prompt_not_pending' | 'agent_operation_unsupported' | 'metrics_history_unsupported' | 'request_key_conflict' | 'session_retry_upgrade_required' | 'guest_disk_full' | 'file_system_error' | 'file_changed' | 'file_exists' | 'folder_not_empty' | 'upload_stalled' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'range_not_satisfiable' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'too_much_in_flight' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'agent_bridge_not_ready' | 'message_delivery_uncertain' | 'payment_provider_unavailable' | 'shutting_down' | 'file_link_invalid' | 'file_link_expired' | 'file_link_unavailable' | 'preview_link_required' | 'preview_link_invalid' | 'preview_cross_origin' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
+export type ErrorCode = 'invalid_json' | 'invalid_request' | 'unknown_project' | 'ephemeral_not_allowed' | 'not_ephemeral' | 'wake_not_possible' | 'allocation_out_of_bounds' | 'file_path_invalid' | 'not_a_file' | 'not_a_directory' | 'plan_not_for_sale' | 'signature_invalid' | 'unauthenticated' | 'no_active_plan' | 'billing_not_configured' | 'auth_kind_not_allowed' | 'org_access_denied' | 'agent_token_access_denied' | 'file_access_denied' | 'invitation_for_another' | 'email_not_verified' | 'reauthentication_required' | 'sso_required' | 'permission_denied' | 'origin_not_allowed' | 'port_forbidden' | 'route_not_found' | 'host_not_found' | 'org_not_found' | 'sandbox_not_found' | 'project_not_found' | 'agent_not_found' | 'agent_session_not_found' | 'api_key_not_found' | 'agent_token_not_found' | 'sign_in_not_found' | 'invitation_not_found' | 'domain_not_found' | 'file_not_found' | 'preview_link_not_found' | 'member_not_found' | 'method_not_allowed' | 'sandbox_state_conflict' | 'concurrent_sandbox_limit' | 'org_limit' | 'project_limit' | 'api_key_limit' | 'agent_token_limit' | 'domain_limit' | 'domain_not_verified' | 'domain_taken' | 'domain_needed' | 'preview_link_limit' | 'machine_hour_limit' | 'plan_already_bought' | 'project_has_sandboxes' | 'last_owner' | 'already_member' | 'invitation_not_pending' | 'plan_limit' | 'sandbox_differs' | 'idempotency_key_conflict' | 'agent_turn_active' | 'agent_turn_not_active' | 'agent_bridge_stopped' | 'agent_process_alive' | 'agent_conversation_missing' | 'agent_not_signed_in' | 'agent_not_installed' | 'agent_not_supported' | 'exec_options_unsupported' | 'variables_unsupported' | 'processes_unsupported' | 'file_call_unsupported' | 'watch_too_large' | 'watch_limit' | 'process_not_found' | 'process_over' | 'process_input_gap' | 'process_input_full' | 'process_has_no_terminal' | 'process_limit' | 'agent_session_limit' | 'agent_prompt_not_pending' | 'agent_operation_unsupported' | 'metrics_history_unsupported' | 'request_key_conflict' | 'session_retry_upgrade_required' | 'guest_disk_full' | 'file_system_error' | 'file_changed' | 'file_exists' | 'folder_not_empty' | 'upload_stalled' | 'session_cap_exhausted' | 'payload_too_large' | 'file_too_large' | 'range_not_satisfiable' | 'unsupported_media_type' | 'upgrade_required' | 'too_many_connections' | 'rate_limited' | 'too_much_in_flight' | 'sandbox_busy' | 'request_header_too_large' | 'internal' | 'port_refused' | 'insufficient_capacity' | 'host_unavailable' | 'sandbox_unreachable' | 'agent_bridge_not_ready' | 'message_delivery_uncertain' | 'payment_provider_unavailable' | 'shutting_down' | 'file_link_invalid' | 'file_link_expired' | 'file_link_unavailable' | 'preview_link_required' | 'preview_link_invalid' | 'preview_cross_origin' | 'preview_not_found' | 'preview_upload_stalled' | 'preview_link_expired' | 'preview_link_revoked' | 'preview_not_supported' | 'preview_answer_broken' | 'preview_sandbox_asleep' | 'preview_sandbox_starting' | 'preview_sandbox_failed' | 'preview_timed_out';
 
 export type CreateProjectRequestWritable = {
     /**
@@ -5460,6 +5500,55 @@ export type SnapshotFilesResponses = {
 };
 
 export type SnapshotFilesResponse = SnapshotFilesResponses[keyof SnapshotFilesResponses];
+
+export type WatchFilesData = {
+    body?: never;
+    headers?: {
+        /**
+         * `wait=N`: held up to N seconds, at most 25, until there is news.
+         */
+        Prefer?: string;
+    };
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+    };
+    query?: {
+        /**
+         * Relative paths are relative to /code; absent or empty: /code.
+         */
+        path?: string;
+        /**
+         * Whether folders below are watched too, at most 4096.
+         */
+        recursive?: 'true' | 'false';
+        /**
+         * The `cursor` of the previous response for this folder.
+         */
+        cursor?: string;
+    };
+    url: '/v1/sandboxes/{sandboxId}/files/changes';
+};
+
+export type WatchFilesErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type WatchFilesError = WatchFilesErrors[keyof WatchFilesErrors];
+
+export type WatchFilesResponses = {
+    /**
+     * Success.
+     */
+    200: FileChanges;
+};
+
+export type WatchFilesResponse = WatchFilesResponses[keyof WatchFilesResponses];
 
 export type StatFileData = {
     body?: never;
