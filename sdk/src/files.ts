@@ -13,6 +13,7 @@ import type {
   MovedFile,
   WrittenFile,
 } from './generated/raw/index.ts';
+import type { FolderEvent, FolderReset, WatchOptions } from './folder-watch.ts';
 import { fromBase64, toBase64 } from './transport/base64.ts';
 import { BerthError } from './transport/errors.ts';
 import type { CallOptions } from './transport/transport.ts';
@@ -220,6 +221,18 @@ export class SandboxFiles {
     return call.link;
   }
 
+  /**
+   * Changes below a folder, by default /code, as they happen: `for await (const { change, path }
+   * of files.watch('src', { recursive: true }))`. The first event is a `reset`: list the folder
+   * then, and again at each later one, which says that changes may have been missed. Survives lost
+   * connections, restarts of the service and sleeps of the sandbox, and keeps no sandbox awake.
+   * Ends with the signal's reason, or an error such as `file_not_found` when the folder is gone.
+   */
+  async *watch(path?: string, options: WatchOptions = {}): AsyncGenerator<FolderEvent, never, undefined> {
+    const { watchFolder } = await import('./folder-watch.ts');
+    return yield* watchFolder(this.#calls, this.#sandboxId, path, options);
+  }
+
   async #read(path: string, options: CallOptions): Promise<FileContent> {
     const { raw, with: set } = this.#calls;
     return await raw.readFile({ path: { sandboxId: this.#sandboxId }, query: { path }, ...set(options) });
@@ -279,7 +292,10 @@ export type {
   FileLink,
   FilesSnapshot,
   FileStat,
+  FolderEvent,
   FolderListing,
+  FolderReset,
   MovedFile,
+  WatchOptions,
   WrittenFile,
 };

@@ -49,8 +49,11 @@ export {
   type FileLinkOptions,
   type FileStat,
   type FilesSnapshot,
+  type FolderEvent,
   type FolderListing,
+  type FolderReset,
   type MovedFile,
+  type WatchOptions,
   type WriteOptions,
   type WrittenFile,
 } from './files.ts';

@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream';
 import { Berth, BerthError, type AgentSession, type BerthOptions, type FileStat } from '../src/index.ts';
 import { TestFiles } from '../src/testing/files/files.ts';
 import { Refusal } from '../src/testing/requests/refusal.ts';
+import { TestState } from '../src/testing/state.ts';
 import { TestServer } from '../src/testing/index.ts';
 import type { StatOfFile } from '@berth/protocol/calls/files.ts';
 import type { FileErrorCode } from '@berth/protocol/files.ts';
@@ -71,10 +72,15 @@ export async function realWorld(): Promise<RealWorld> {
     if (pathname !== '/file/part') return others(vmId, target);
     return refusing(() => partsOf(own.bytes(path), own.etag(path).slice(1, -1)));
   };
+  const watches = new TestState();
+  let broken = new AbortController();
   api.front.files = (call) => {
     const own = files.get(call.vmId) ?? new TestFiles();
     files.set(call.vmId, own);
-    return answerFileCall(own, call);
+    if (call.verb === 'watch') return watchFiles(watches, own, call, broken.signal);
+    const result = answerFileCall(own, call);
+    watches.changed();
+    return result;
   };
   const { token: sessionToken } = await api.makeSession({ role: 'owner' });
   const { projectId, orgId, token: apiKey, url } = api;
@@ -94,7 +100,11 @@ export async function realWorld(): Promise<RealWorld> {
     fetch,
     guests: guestsOfApi(api.front.processes),
     setStream: (stream) => (api.front.stream = stream),
-    breakCalls: (sandboxId) => api.front.processes.breakCalls(sandboxId),
+    breakCalls: (sandboxId) => {
+      api.front.processes.breakCalls(sandboxId);
+      broken.abort();
+      broken = new AbortController();
+    },
     stopAgent: ({ id, data }) => stopGuest(api.agents, data.sandboxId, id),
     loseNextMessage: () => loseMessageResponse(api.agents),
     close: () => api.close(),
@@ -159,6 +169,26 @@ function storing(files: TestFiles, path: string, bytes: number, options: object)
     caller.on('data', take);
     if (bytes === 0) take(content);
   };
+}
+
+async function watchFiles(
+  state: TestState,
+  files: TestFiles,
+  { path, query, gone }: FileCall,
+  broken: AbortSignal,
+): Promise<object> {
+  const found = () => files.watch(path, query['recursive'] === 'true', query['cursor']);
+  const hasNews = (): boolean => {
+    try {
+      return found().reset || found().changes.length > 0;
+    } catch {
+      return true;
+    }
+  };
+  if (query['cursor'] !== undefined)
+    await state.until(hasNews, Number(query['waitMs']), AbortSignal.any([gone, broken]));
+  const { path: _, ...rest } = refusing(found);
+  return rest;
 }
 
 function refusing<T>(work: () => T): T {

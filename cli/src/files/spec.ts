@@ -121,8 +121,21 @@ revoked alone. It ends with the API key that created it, or the access of its cr
   load: async () => (await import('./link.ts')).createLink,
 };
 
+const watch: CommandSpec = {
+  name: 'watch',
+  summary: 'print changes below a folder as they happen, until Ctrl-C',
+  details: `Prints created, changed or removed with the path; a moved file is removed and created. The first line,
+reset, says that the watch has begun; a later one that changes may have been missed: list the folder
+then. Does not keep the sandbox awake; continues after a sleep. With --json, each change is a line of
+JSON.`,
+  arguments: [SANDBOX, { name: '[path]', about: 'folder (default: /code)' }],
+  options: [{ flags: '-r, --recursive', about: 'watch folders below too' }],
+  examples: [`berth files watch ${ID}`, `berth files watch -r ${ID} src --json`],
+  load: async () => (await import('./watch.ts')).watchFolder,
+};
+
 export const filesGroup: GroupSpec = {
   name: 'files',
-  summary: 'list, show, change, move, delete and share files of a sandbox, and create folders',
-  commands: [ls, stat, cat, rm, mv, chmod, mkdir, link],
+  summary: 'list, show, change, watch, move, delete and share files of a sandbox, and create folders',
+  commands: [ls, stat, cat, rm, mv, chmod, mkdir, link, watch],
 };

@@ -1,15 +1,18 @@
-// Reports the begin and the end of sleeps and outages while a process is followed, each once.
+// Reports the begin and the end of sleeps and outages while a process or folder is followed, each
+// once.
 import type { BerthError } from '@berth/sdk';
 import { plainText } from '../output/plain-text.ts';
 
 export class Interruptions {
   readonly #sandboxId: string;
   readonly #say: (text: string) => void;
+  readonly #what: string;
   #now: 'asleep' | 'out' | null = null;
 
-  constructor(sandboxId: string, say: (text: string) => void) {
+  constructor(sandboxId: string, say: (text: string) => void, what = 'process') {
     this.#sandboxId = sandboxId;
     this.#say = say;
+    this.#what = what;
   }
 
   failed(error: BerthError): void {
@@ -18,8 +21,8 @@ export class Interruptions {
     this.#now = now;
     this.#say(
       now === 'asleep'
-        ? `berth: the sandbox is not awake; the process continues after berth sandbox wake ${this.#sandboxId}`
-        : `berth: ${plainText(error.message)}; retrying. The process continues meanwhile`,
+        ? `berth: the sandbox is not awake; the ${this.#what} continues after berth sandbox wake ${this.#sandboxId}`
+        : `berth: ${plainText(error.message)}; retrying. The ${this.#what} continues meanwhile`,
     );
   }
 

@@ -12,7 +12,7 @@ import { held, whileHeld } from '../transport/held.ts';
 import { Pauses } from '../transport/pauses.ts';
 import { Deadline } from '../transport/time.ts';
 import type { CallOptions } from '../transport/transport.ts';
-import { isOver } from '../calls/wanted-status.ts';
+import { afterFailure } from '../calls/asleep.ts';
 
 export type { ProcessData, ProcessOutput };
 
@@ -223,7 +223,7 @@ export class SandboxProcess {
         try {
           answer = await ask(ends);
         } catch (error) {
-          await this.#afterFailure(error, pauses, ends);
+          await afterFailure(this.#calls, this.sandboxId, error, { pauses, signal: ends });
           continue;
         }
         yield answer;
@@ -233,19 +233,6 @@ export class SandboxProcess {
       }
     } finally {
       deadline?.end();
-    }
-  }
-
-  async #afterFailure(failure: unknown, pauses: Pauses, signal: AbortSignal): Promise<void> {
-    try {
-      if (!(failure instanceof BerthError) || failure.code !== 'sandbox_state_conflict') throw failure;
-      const { raw, with: set } = this.#calls;
-      const { sandbox } = await raw.getSandbox({ path: { sandboxId: this.sandboxId }, ...set({ signal }) });
-      if (isOver(sandbox.status)) throw failure;
-      pauses.succeeded();
-      await pauses.retry(failure);
-    } catch (error) {
-      await pauses.afterFailure(error, { isActive: false });
     }
   }
 

@@ -4,9 +4,11 @@ import { SANDBOX_ACTION_RULES } from '../generated/contract-tables.ts';
 import { ERRORS, ROUTES } from '../generated/service-tables.ts';
 import { note, requirePermission, type Answers, type RequestContext } from './answering.ts';
 import { bytesOf, resolve, type TestFiles } from './files/files.ts';
+import { hold } from './hold.ts';
 import { newId } from './ids.ts';
 import { Refusal, type KnownCode } from './requests/refusal.ts';
 import type { TestCall, TestRoute } from './requests/request.ts';
+import type { FileChanges } from '../generated/raw/index.ts';
 import { awakeSandbox } from './sandbox-answers.ts';
 import type { Caller, TestFileLink, TestState } from './state.ts';
 
@@ -18,6 +20,19 @@ export const FILE_ANSWERS: Answers = {
   listFiles: ({ params, query }, about) => awakeSandbox('files_read', params, about).files.list(String(query['path'])),
   snapshotFiles: ({ params, query }, about) =>
     awakeSandbox('files_read', params, about).files.tree(String(query['path']), Number(query['depth'])),
+  watchFiles: async (call, about) => {
+    const { path, recursive, cursor } = call.query as { path: string; recursive?: string; cursor?: string };
+    const watch = (files: TestFiles) => files.watch(path, recursive === 'true', cursor);
+    if (cursor === undefined) return watch(awakeSandbox('files_read', call.params, about).files);
+    // Not a use of the sandbox.
+    const followed = (): FileChanges => {
+      const sandbox = about.state.sandbox(call.params['sandboxId'] ?? '', about.now());
+      sandbox.allows('files_read', 'a watch of its folders');
+      return watch(sandbox.files);
+    };
+    await hold(call, about, () => hasNews(followed));
+    return followed();
+  },
   statFile: ({ params, query }, about) => awakeSandbox('files_read', params, about).files.stat(String(query['path'])),
   readFile: ({ params, query }, about) => awakeSandbox('files_read', params, about).files.read(String(query['path'])),
   writeFile: (call, about) => {
@@ -79,6 +94,16 @@ export const FILE_ANSWERS: Answers = {
     return { link: { id, url, method: METHODS[action as 'read'], path, action, expiresAt: timeOf(expiresAtMs) } };
   },
 };
+
+/** Also when the held response has to end with a refusal. */
+function hasNews(followed: () => FileChanges): boolean {
+  try {
+    const { changes, reset } = followed();
+    return reset || changes.length > 0;
+  } catch {
+    return true;
+  }
+}
 
 function changed<T>(kind: string, { params }: TestCall, about: RequestContext, change: (files: TestFiles) => T): T {
   const { files, record } = awakeSandbox('files_write', params, about);

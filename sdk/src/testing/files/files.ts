@@ -3,6 +3,8 @@ import { FILE_LIMITS } from '../../generated/limits.ts';
 import type {
   ChangedMode,
   ChangedPath,
+  FileChange,
+  FileChanges,
   FileContent,
   FileEntry,
   FilesSnapshot,
@@ -14,6 +16,7 @@ import type {
 import { fromBase64, toBase64 } from '../../transport/base64.ts';
 import { asText } from '../../transport/utf8.ts';
 import { Refusal } from '../requests/refusal.ts';
+import { ChangeLog } from './change-log.ts';
 import { sha256 } from './sha256.ts';
 
 const HOME = '/code';
@@ -36,6 +39,7 @@ export class TestFiles {
   /** By path; folders are after their parents. */
   readonly #files = new Map<string, TestFile>();
   readonly #now: () => number;
+  readonly #log = new ChangeLog();
   #changes = 0;
 
   constructor(now: () => number = Date.now) {
@@ -84,7 +88,7 @@ export class TestFiles {
     if (typeof ifUnchanged === 'string' && ifUnchanged !== 'absent' && !isSeen)
       throw new Refusal('file_changed', `${full} has changed since it was read`);
     this.#makeFolders(parentOf(full));
-    this.#files.set(full, { bytes, mode: bitsOf(mode) ?? old?.mode ?? 0o644, ...this.#changed() });
+    this.#put(full, { bytes, mode: bitsOf(mode) ?? old?.mode ?? 0o644, ...this.#changed() });
     return { path: full, size: bytes.length, sha256: sha256(bytes) };
   }
 
@@ -93,7 +97,7 @@ export class TestFiles {
     const below = this.#below(full);
     this.#find(full);
     if (below.length > 0 && !recursive) throw new Refusal('folder_not_empty', `${full} is not empty`);
-    for (const one of [full, ...below]) this.#files.delete(one);
+    this.#remove(full, below);
     return { path: full };
   }
 
@@ -103,10 +107,10 @@ export class TestFiles {
     if (this.#files.get(parentOf(target))?.bytes !== null) throw notFound(parentOf(target));
     if (this.#files.has(target) && !replace) throw exists(target);
     if (this.#below(target).length > 0) throw new Refusal('folder_not_empty', `${target} is not empty`);
-    for (const one of [source, ...this.#below(source)]) {
-      this.#files.set(target + one.slice(source.length), this.#find(one));
-      this.#files.delete(one);
-    }
+    const below = this.#below(source);
+    const moved = [source, ...below].map((one) => [target + one.slice(source.length), this.#find(one)] as const);
+    this.#remove(source, below);
+    for (const [path, file] of moved) this.#put(path, file);
     return { from: source, to: target };
   }
 
@@ -114,6 +118,7 @@ export class TestFiles {
     const full = resolve(path);
     const file = this.#find(full);
     file.mode = bitsOf(mode) ?? file.mode;
+    this.#log.add({ path: full, change: 'changed', kind: kindOf(file) });
     return { path: full, mode: textOf(file.mode) };
   }
 
@@ -146,12 +151,30 @@ export class TestFiles {
     if (found?.bytes === null) return;
     if (found !== undefined) throw notAFolder(path);
     if (path !== '/') this.#makeFolders(parentOf(path));
-    this.#files.set(path, { bytes: null, mode: 0o755, ...this.#changed() });
+    this.#put(path, { bytes: null, mode: 0o755, ...this.#changed() });
+  }
+
+  #put(path: string, file: TestFile): void {
+    this.#files.set(path, file);
+    this.#log.add({ path, change: 'created', kind: kindOf(file) });
+  }
+
+  #remove(path: string, below: readonly string[]): void {
+    const isFolder = this.#find(path).bytes === null;
+    for (const one of [path, ...below]) this.#files.delete(one);
+    this.#log.add({ path, change: 'removed', ...(isFolder ? { kind: 'directory' } : {}) } satisfies FileChange);
   }
 
   list(path: string): FolderListing {
     const full = resolve(path);
     return { path: full, truncated: false, entries: this.#entries(full) };
+  }
+
+  /** Changes after the cursor. */
+  watch(path: string, recursive: boolean, cursor: string | undefined): FileChanges {
+    const full = resolve(path);
+    if (this.#find(full).bytes !== null) throw notAFolder(full);
+    return { path: full, ...this.#log.after(full, recursive, cursor) };
   }
 
   tree(path: string, depth: number): FilesSnapshot {
@@ -182,11 +205,15 @@ export class TestFiles {
 
 function factsOf({ bytes, mode, modifiedMs }: TestFile) {
   return {
-    kind: bytes === null ? ('directory' as const) : ('file' as const),
+    kind: kindOf({ bytes }),
     size: bytes?.length ?? 0,
     modifiedAt: new Date(Math.floor(modifiedMs / 1_000) * 1_000).toISOString(),
     mode: textOf(mode),
   };
+}
+
+function kindOf({ bytes }: Pick<TestFile, 'bytes'>): 'directory' | 'file' {
+  return bytes === null ? 'directory' : 'file';
 }
 
 function textOf(mode: number): string {
