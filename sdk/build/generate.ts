@@ -40,8 +40,18 @@ async function generateRaw(path: string): Promise<void> {
     if (!name.endsWith('.ts')) continue;
     const file = join(path, name);
     const text = await readFile(file, 'utf8');
-    await writeFile(file, `// @ts-nocheck\n${openEnumerations(text)}`);
+    await writeFile(file, `// @ts-nocheck\n${openEnumerations(withoutEvents(text))}`);
   }
+}
+
+/** Drops the client of server-sent events, which the service does not send. */
+function withoutEvents(text: string): string {
+  const without = text
+    .replace(/^import \{ createSseClient \} .*\n/m, '')
+    .replace(/^ {2}const makeSseFn = [^]*?^ {2}\};\n\n/m, '')
+    .replace(/^ {4}sse: \{[^]*?^ {4}\},\n/m, '');
+  if (without.includes('makeSseFn')) throw new Error('the generated client has another form of server-sent events');
+  return without;
 }
 
 if (import.meta.main) await generate(join(import.meta.dirname, '../src/generated'));
