@@ -14,6 +14,7 @@ import type {
   WrittenFile,
 } from './generated/raw/index.ts';
 import type { FolderEvent, FolderReset, WatchOptions } from './folder-watch.ts';
+import { exactly, rangeHeaders, type DownloadOptions } from './transfers/download.ts';
 import { fromBase64, toBase64 } from './transport/base64.ts';
 import { BerthError } from './transport/errors.ts';
 import type { CallOptions } from './transport/transport.ts';
@@ -28,17 +29,6 @@ export type WriteOptions = CallOptions & { ifUnchanged?: string; mode?: string }
 
 /** Action, lifetime and limits of a link. */
 export type FileLinkOptions = CallOptions & Omit<CreateFileLinkData['body'], 'path'>;
-
-export interface DownloadOptions extends Pick<CallOptions, 'signal'> {
-  /** Offset of the first byte, by default 0. */
-  from?: number;
-  /** Number of bytes; fewer at the end of the file. By default all that follow. */
-  length?: number;
-  /** Number of bytes at the end of the file, instead of `from` and `length`. */
-  last?: number;
-  /** `etag` of an earlier download: if the file has changed since, its whole content is sent. */
-  ifRange?: string;
-}
 
 /** The content of a file, to be read or cancelled. */
 export interface FileDownload {
@@ -239,45 +229,6 @@ export class SandboxFiles {
   }
 }
 
-function rangeHeaders({ from = 0, length, last, ifRange }: DownloadOptions): Record<string, string> {
-  const numbers = { from, length, last };
-  for (const [name, value] of Object.entries(numbers)) {
-    if (value !== undefined && (!Number.isSafeInteger(value) || value < (name === 'from' ? 0 : 1)))
-      throw new BerthError(`${name} must be a whole number of bytes: ${value}`, { code: 'configuration' });
-  }
-  const whole = from === 0 && length === undefined && last === undefined;
-  if (whole) return {};
-  const range = last === undefined ? `${from}-${length === undefined ? '' : from + length - 1}` : `-${last}`;
-  return { range: `bytes=${range}`, ...(ifRange === undefined ? {} : { 'if-range': ifRange }) };
-}
-
-/** The stream, which fails unless it has so many bytes. */
-function exactly(
-  path: string,
-  length: number,
-  content: ReadableStream<Uint8Array>,
-  signal: AbortSignal | undefined,
-): ReadableStream<Uint8Array> {
-  const reader = content.getReader();
-  let left = length;
-  const broken = (cause?: unknown): unknown =>
-    signal?.aborted === true
-      ? signal.reason
-      : new BerthError(`${path}: the content broke off`, { code: 'connection_failed', retryable: true, cause });
-  return new ReadableStream<Uint8Array>({
-    pull: async (controller) => {
-      const { done, value } = await reader.read().catch((error: unknown) => {
-        throw broken(error);
-      });
-      if (done && left !== 0) throw broken();
-      if (done) return controller.close();
-      left -= value.length;
-      controller.enqueue(value);
-    },
-    cancel: (reason) => reader.cancel(reason),
-  });
-}
-
 /** Without absent options. */
 function given(options: { ifUnchanged: string | undefined; mode: string | undefined }) {
   const { ifUnchanged, mode } = options;
@@ -287,6 +238,7 @@ function given(options: { ifUnchanged: string | undefined; mode: string | undefi
 export type {
   ChangedMode,
   ChangedPath,
+  DownloadOptions,
   FileContent,
   FileEntry,
   FileLink,
