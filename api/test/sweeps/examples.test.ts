@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test';
 import {
   EXAMPLE_IDS,
   exampleApiKey,
+  exampleChanges,
   exampleFile,
   exampleFolder,
   exampleStat,
@@ -36,6 +37,10 @@ before(async () => {
     if (verb === 'stat') {
       const { path: _path, modifiedAt, ...facts } = exampleStat;
       return { ...facts, mtimeSeconds: Date.parse(modifiedAt) / 1_000 };
+    }
+    if (verb === 'watch') {
+      const { path: _path, ...changes } = exampleChanges;
+      return changes;
     }
     if (verb !== 'list' && verb !== 'read') return {};
     return Buffer.from(verb === 'list' ? listingOf(folder) : exampleFile.content);

@@ -1,5 +1,6 @@
 // Changes below a folder of a sandbox, as they happen.
 import { z } from 'zod';
+import { exampleChanges } from '../route/examples.ts';
 import { FILE_CHANGES, FILE_KINDS, FILE_WATCH_CURSOR, FILE_WATCH_LIMITS } from '../route/file-watch.ts';
 import { HELD } from '../route/held.ts';
 import { defineRoute } from '../route/route.ts';
@@ -81,11 +82,6 @@ export const watchFiles = defineRoute({
   published: true,
   example: {
     query: { path: '/code', recursive: 'true', cursor: '9f86d081884c7d65.12' },
-    answer: {
-      path: '/code',
-      changes: [{ path: '/code/hello.py', change: 'changed', kind: 'file' }],
-      cursor: '9f86d081884c7d65.13',
-      reset: false,
-    },
+    answer: exampleChanges,
   },
 });

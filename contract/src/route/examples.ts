@@ -179,6 +179,13 @@ export const exampleFolder = {
 
 export const exampleStat = { path: '/code/hello.py', kind: 'file', size: 15, modifiedAt: AT, mode: '0644' };
 
+export const exampleChanges = {
+  path: '/code',
+  changes: [{ path: '/code/hello.py', change: 'changed', kind: 'file' }],
+  cursor: '9f86d081884c7d65.13',
+  reset: false,
+};
+
 export const examplePreview = {
   id: 'prv_h5cjx3rq7wvz2nkd6mbyt4aa',
   audience: 'public',

@@ -15,7 +15,7 @@ export const FILE_WATCH_LIMITS = {
 } as const;
 
 /** A place in the changes of a watch: its id, and the number of a change. */
-export const FILE_WATCH_CURSOR = /^[0-9a-f]{16}\.(?:0|[1-9]\d{0,14})$/;
+export const FILE_WATCH_CURSOR = /^[0-9a-f]{16}\.(?:0|[1-9][0-9]{0,14})$/;
 
 /**
  * `created`: created, moved here, or put in the place of what was there. `changed`: content, mode,
