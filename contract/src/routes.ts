@@ -55,6 +55,7 @@ import { createPreview, listPreviews, revokePreview } from './previews/previews.
 import { createProject, deleteProject, getProject, listProjects, updateProject } from './orgs/projects.ts';
 import type { Route } from './route/route.ts';
 import { endOtherSignIns, endSignIn, listSignIns } from './access/sign-ins.ts';
+import { getDiagnostics } from './diagnostics/diagnostics.ts';
 import { setEgress } from './sandboxes/egress.ts';
 import { updateSandbox } from './sandboxes/update.ts';
 import {
@@ -183,6 +184,7 @@ const ALL = [
   renewSandbox,
   getLiveMetrics,
   getMetricsHistory,
+  getDiagnostics,
   sampleMetrics,
   destroySandbox,
 ] as const satisfies readonly Route[];

@@ -57,6 +57,8 @@ export const CLONE_TIMEOUT_SECONDS = { min: 1, max: 86_400 } as const;
 export const CLONE_MAX_MIB = { min: 1, max: 1_048_576 } as const;
 /** Limit of git's output in a response, in UTF-16 code units. */
 export const CLONE_MESSAGE_LENGTH = 2_000;
+/** Last bytes of git's output that a guest keeps, and limit of their text in UTF-16 code units. */
+export const CLONE_OUTPUT_BYTES = 16_384;
 
 /** A TCP port in a path: digits only, no sign, no leading zero, at most 65535. */
 export const PORT_TEXT = /^(?:[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])$/;

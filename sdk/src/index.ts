@@ -103,6 +103,7 @@ export {
   type Awaited,
   type LiveMetrics,
   type MetricsHistory,
+  type SandboxDiagnostics,
   type MetricsSample,
   type SandboxData,
   type SandboxEgress,

@@ -12,6 +12,7 @@ import type {
   LiveMetrics,
   MetricsHistory,
   MetricsSample,
+  SandboxDiagnostics,
   UpdateSandboxData,
 } from './generated/raw/index.ts';
 import type { Sandbox as SandboxData, SandboxStatus } from './generated/raw/index.ts';
@@ -22,6 +23,7 @@ import { settle } from './calls/settle.ts';
 import type { Awaited } from './calls/wanted-status.ts';
 
 export type { Awaited, LiveMetrics, MetricsHistory, MetricsSample, SandboxData, SandboxEgress, SandboxStatus };
+export type { SandboxDiagnostics };
 
 /** Options of calls that start a transition. */
 export interface TransitionOptions extends CallOptions {
@@ -135,6 +137,15 @@ export class Sandbox extends SandboxStreams {
     const { raw, with: set } = this.#calls;
     const query = { windowSeconds: options.windowSeconds ?? 3_600 };
     return (await raw.getMetricsHistory({ path: { sandboxId: this.id }, query, ...set(options) })).history;
+  }
+
+  /**
+   * Returns why the sandbox is as it is: its failure, last start, clone, console and last events.
+   * In any status; wakes nothing.
+   */
+  async diagnostics(options: CallOptions = {}): Promise<SandboxDiagnostics> {
+    const { raw, with: set } = this.#calls;
+    return (await raw.getDiagnostics({ path: { sandboxId: this.id }, ...set(options) })).diagnostics;
   }
 
   /** Stores a usage sample and returns the recommended size. */

@@ -73,6 +73,29 @@ for (const start of [realWorld, worldInMemory]) {
       await assert.rejects(sandbox.update({ name: 'x' }), failing('sandbox_state_conflict', 409));
     });
 
+    test('diagnostics have last start, console or why it is missing, and events; they wake nothing', async () => {
+      const sandbox = await make();
+      const ready = await sandbox.diagnostics();
+      assert.deepEqual([ready.sandboxId, ready.status, ready.failure, ready.clone], [sandbox.id, 'ready', null, null]);
+      assert.deepEqual(ready.lastStart, { kind: 'create', at: sandbox.data.createdAt, reason: null });
+      assert.deepEqual(ready.console, { text: '', truncated: false, booted: false });
+      await sandbox.exec('true');
+      await sandbox.sleep();
+      const asleep = await sandbox.diagnostics();
+      assert.deepEqual([asleep.status, asleep.wakesFrom], ['stopped', 'snapshot']);
+      assert.deepEqual([asleep.console, asleep.consoleMissing?.code], [null, 'asleep']);
+      assert.equal((await sandbox.refresh()).status, 'stopped');
+      await sandbox.wake();
+      const woken = await sandbox.diagnostics();
+      assert.deepEqual([woken.lastStart.kind, woken.consoleMissing], ['wake', null]);
+      const kinds = woken.events.map(({ kind }) => kind);
+      for (const kind of ['sandbox_created', 'sandbox_sleep_requested', 'sandbox_wake_requested'])
+        assert.ok(kinds.includes(kind), kind);
+      assert.ok(!kinds.includes('sandbox_exec'));
+      await sandbox.destroy();
+      assert.equal((await sandbox.diagnostics()).consoleMissing?.code, 'deleted');
+    });
+
     test('all iterates over pages while sandboxes come and go, and returns none twice', async () => {
       const labels = { metadata: { batch: 'all' } };
       const create = async (): Promise<string> =>

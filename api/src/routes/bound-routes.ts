@@ -19,6 +19,7 @@ import { orgRoutes } from './orgs/orgs.ts';
 import { previewRoutes } from './previews/previews.ts';
 import { projectRoutes } from './orgs/projects.ts';
 import { sandboxChangeRoutes } from './sandboxes/changes.ts';
+import { diagnosticsRoutes } from './diagnostics/diagnostics.ts';
 import { variableRoutes } from './sandboxes/variables.ts';
 import { sandboxLifecycleRoutes } from './sandboxes/lifecycle.ts';
 import { sandboxRoutes } from './sandboxes/sandboxes.ts';
@@ -50,6 +51,7 @@ export const BOUND_ROUTES: readonly BoundRoute[] = [
   ...sandboxLifecycleRoutes,
   ...sandboxChangeRoutes,
   ...variableRoutes,
+  ...diagnosticsRoutes,
   ...execRoutes,
   ...processRoutes,
   ...connectionRoutes,

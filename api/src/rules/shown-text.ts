@@ -7,6 +7,10 @@
  */
 export const HIDDEN = /[\p{Cc}\p{Cf}\p{DI}\p{Co}\p{Cs}\p{Cn}\u2028\u2029]/gu;
 
+/** Escape sequences that a terminal obeys, such as colours. */
+// oxlint-disable-next-line no-control-regex
+export const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|.)/g;
+
 /** An emoji may need joiners, selectors and tags: those of a known one are kept. */
 const EMOJI_OR_HIDDEN = new RegExp(String.raw`\p{RGI_Emoji}|${HIDDEN.source}`, 'gv');
 
@@ -32,6 +36,19 @@ export function shownText(
   shown += text.slice(at);
   if (shown.length <= limit) return { text: shown, isCut: false };
   return { text: shown.slice(0, limit).replace(/[\ud800-\udbff]$/, ''), isCut: true };
+}
+
+/**
+ * The end of a terminal's output, in at most `limit` UTF-16 units: without escape sequences, every
+ * line on its own, other hidden characters by their code.
+ */
+export function shownEnd(output: string, limit: number): { text: string; isCut: boolean } {
+  const text = output
+    .replace(ESCAPES, '')
+    .replace(/\r+\n?/g, '\n')
+    .replace(HIDDEN, (found) => (found === '\n' || found === '\t' ? found : codeOf(found)));
+  if (text.length <= limit) return { text, isCut: false };
+  return { text: text.slice(-limit).replace(/^[\udc00-\udfff]/, ''), isCut: true };
 }
 
 function codeOf(character: string): string {

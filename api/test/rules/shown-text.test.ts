@@ -1,7 +1,7 @@
 // Characters that hide or reorder text, in text by which a person decides.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { shownText } from '../../src/rules/shown-text.ts';
+import { shownEnd, shownText } from '../../src/rules/shown-text.ts';
 
 const lines = (text: string): string => shownText(text, { isLine: false, limit: 1_000 }).text;
 const line = (text: string): string => shownText(text, { isLine: true, limit: 1_000 }).text;
@@ -35,4 +35,19 @@ test('the result has at most the characters of the limit, and says that it is cu
   assert.deepEqual(cut('abcd', 3), { text: 'abc', isCut: true });
   assert.deepEqual(cut('ab😀', 3), { text: 'ab', isCut: true });
   assert.deepEqual(cut('\u202e'.repeat(100_000), 16), { text: String.raw`\u{202e}\u{202e}`, isCut: true });
+});
+
+test('the end of an output has no escape sequences, and one line for each that was written', () => {
+  for (const [output, text] of [
+    ['\u001b[1;31mred\u001b[0m\u001b]8;;http://a\u0007link\u001b]8;;\u001b\\', 'redlink'],
+    ['a\r\nb\r\r\nc\rd', 'a\nb\nc\nd'],
+    ['\u001b', String.raw`\u{1b}`],
+    ['\0\u202e\ufffd\t\ud800', `${String.raw`\u{0}\u{202e}`}\ufffd\t${String.raw`\u{d800}`}`],
+  ] as const)
+    assert.deepEqual(shownEnd(output, 100), { text, isCut: false });
+  assert.deepEqual(shownEnd('one two', 3), { text: 'two', isCut: true });
+  assert.deepEqual(shownEnd('😀b', 2), { text: 'b', isCut: true });
+  // Sequences without an end.
+  for (const start of ['\u001b[', '\u001b]', '\u001b[1;'])
+    assert.equal(shownEnd(`${start.repeat(30_000)}\nend`, 3).text, 'end');
 });

@@ -14,6 +14,7 @@ import {
   exampleProject,
   exampleSandbox,
 } from '@berth/contract/route/examples.ts';
+import { getDiagnostics } from '@berth/contract/diagnostics/diagnostics.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
 import { signInAs, startApi, type TestApi } from '../world/api.ts';
 import { idleMetrics } from '../world/host-stand-in.ts';
@@ -32,6 +33,7 @@ before(async () => {
   api.front.exec = () =>
     Promise.resolve({ exitCode: 0, stdout: 'hello\n', stderr: '', truncated: false, timedOut: false });
   api.front.metrics = () => idleMetrics();
+  api.front.console = () => ({ console: getDiagnostics.example.answer.diagnostics.console });
   api.front.files = ({ verb, body }) => {
     if (verb === 'write') return { size: body.length };
     if (verb === 'stat') {

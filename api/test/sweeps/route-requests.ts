@@ -3,11 +3,13 @@
 // sweeps.
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
+import { getDiagnostics } from '@berth/contract/diagnostics/diagnostics.ts';
 import type { Route } from '@berth/contract/route/route.ts';
 import type { RouteName, RouteNamed } from '@berth/contract/routes.ts';
 import type { SandboxStatus } from '@berth/contract/sandboxes/state.ts';
 import type { z } from 'zod';
 import { recordView } from '../../src/services/agents/records/views.ts';
+import { insertActivity } from '../../src/store/activity/activity.ts';
 import { insertAgentSession } from '../../src/store/agents/sessions.ts';
 import { newId } from '../../src/store/database/ids.ts';
 import { findRole, insertMembership } from '../../src/store/people/identity.ts';
@@ -350,6 +352,20 @@ const RECIPES: { readonly [name in RouteName]: Recipe<RouteNamed<name>> } = {
   renewSandbox: onSandbox('ready', ephemeral),
   getLiveMetrics: onReady,
   getMetricsHistory: onReady,
+  getDiagnostics: async (setting) => {
+    const { failure } = getDiagnostics.example.answer.diagnostics;
+    const { code, message } = failure;
+    const prepared = await onSandbox('failed', () => ({
+      status_reason_code: code,
+      status_reason_message: message,
+      wakes_from: 'disk',
+    }))(setting);
+    const { orgId, projectId } = setting.org;
+    const actor = { kind: 'system', id: null, userId: null } as const;
+    const entry = { orgId, projectId, ...prepared.params, actor, kind: 'sandbox_failed' } as const;
+    await insertActivity(setting.api.db, { ...entry, details: { reason: { code, message } } });
+    return prepared;
+  },
   sampleMetrics: onReady,
   destroySandbox: async (setting) => ({ ...(await onReady(setting)), body: {} }),
 };

@@ -3,7 +3,7 @@
 // losing responses, absent, losing a VM.
 import http from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { clone, type GuestCloneResult, type VmClone } from '@berth/protocol/calls/clones.ts';
+import { clone, type GuestCloneOutput, type GuestCloneResult, type VmClone } from '@berth/protocol/calls/clones.ts';
 import { epochQuery, hostBodyOf } from '@berth/protocol/calls/define.ts';
 import type { EgressPolicy } from '@berth/protocol/egress.ts';
 import { createVm, resizeVm, setEgress, sleepVm, wakeVm } from '@berth/protocol/calls/vms.ts';
@@ -51,15 +51,15 @@ export class HostStandIn {
   readonly refuseWakes: ScriptedRefusal[] = [];
   readonly refuseResizes: ScriptedRefusal[] = [];
   readonly refuseClones: ScriptedRefusal[] = [];
-  /** Refuses every change of an egress policy while it is set. */
+  /** Refuse every change of an egress policy, and every access to models, while they are set. */
   refuseEgress: ScriptedRefusal | null = null;
-  /** Refuses every access to models while it is set. */
   refuseModelAccess: ScriptedRefusal | null = null;
   /** Results of the next clones, one each; later clones succeed. */
   readonly cloneResults: GuestCloneResult[] = [];
-  /** All requested clones. */
+  /** Git's output in the next clones, one each; later there is no such call. */
+  readonly cloneOutputs: GuestCloneOutput[] = [];
+  /** All requested clones, and their number per VM carried out. */
   readonly clones: VmClone[] = [];
-  /** Clones carried out per VM. */
   readonly cloned = new Map<string, number>();
   /** Executes the next calls of these verbs, one each, and breaks the connection. */
   readonly loseAnswers: HostVerb[] = [];
@@ -124,7 +124,8 @@ export class HostStandIn {
     this.guestHoldsOn = false;
     this.refuseEgress = this.refuseModelAccess = null;
     const scripts = [this.refuseCreates, this.refuseSleeps, this.refuseWakes, this.refuseResizes, this.refuseClones];
-    for (const list of [...scripts, this.cloneResults, this.clones, this.loseAnswers, this.calls]) list.length = 0;
+    const clones = [this.cloneResults, this.cloneOutputs, this.clones];
+    for (const list of [...scripts, ...clones, this.loseAnswers, this.calls]) list.length = 0;
   }
 
   /**
@@ -207,7 +208,7 @@ export class HostStandIn {
   async #handle(request: http.IncomingMessage): Promise<{ verb?: HostVerb; answer: unknown }> {
     if (request.headers.authorization !== `Bearer ${this.token}`) throw new Refusal('unauthorized', 'wrong token');
     const url = new URL(request.url ?? '/', 'http://host');
-    const [, id, noun] = /^\/vms\/([^/]+)(?:\/([^/]+))?$/.exec(url.pathname) ?? [];
+    const [, id, noun] = /^\/vms\/([^/]+)(?:\/([^/]+|clone\/output))?$/.exec(url.pathname) ?? [];
     const body = async (): Promise<unknown> => {
       const parsed = JSON.parse(await textOf(request));
       this.bodies.push({ ...parsed, id });
@@ -240,14 +241,16 @@ export class HostStandIn {
         return { verb: 'model-access', answer: this.#setAccess(id, hostBodyOf(setModelAccess).parse(await body())) };
       case 'POST clone':
         return { verb: 'clone', answer: await this.#clone(id, hostBodyOf(clone).parse(await body())) };
+      case 'GET clone/output':
+        if (this.cloneOutputs.length === 0) break;
+        return { answer: this.cloneOutputs.shift() };
       case 'GET metrics': {
         const vm = this.#vms.get(id);
         if (vm?.status !== 'running') throw new Refusal('vm_not_running', `the VM is ${vm?.status ?? 'not here'}`);
         return { answer: this.metrics(id) };
       }
-      default:
-        throw new Refusal('route_not_found', `${request.method} ${url.pathname}`);
     }
+    throw new Refusal('route_not_found', `${request.method} ${url.pathname}`);
   }
 
   #info(): unknown {

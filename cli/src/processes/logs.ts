@@ -1,10 +1,12 @@
-// `berth logs`: prints the output of a process; with --follow, to its end.
+// `berth logs`: prints the output of a process; with --follow, to its end. Without a process, why
+// its sandbox is as it is.
 import type { BerthError, SandboxProcess } from '@berth/sdk';
 import { UsageError } from '../output/failure.ts';
 import type { CliContext } from '../program/context.ts';
 import type { Input } from '../program/command-spec.ts';
 import { findSandbox } from '../service/find-sandbox.ts';
 import { Interruptions } from './interruptions.ts';
+import { showDiagnostics } from './sandbox-logs.ts';
 import { endText } from './view.ts';
 import { findProcess, processesOf } from './find.ts';
 import { ShownOutput } from './shown-output.ts';
@@ -17,9 +19,16 @@ interface LogsInput {
 
 export async function showLogs(
   context: CliContext,
-  { args: [typedSandbox, typed], options: { follow, tail, since } }: Input<LogsInput>,
+  { args: [typedSandbox, typed], options }: Input<LogsInput>,
 ): Promise<void> {
   const { out, signal, stderr } = context;
+  if (typed === undefined) {
+    const option = (['follow', 'tail', 'since'] as const).find((name) => name in options);
+    if (option !== undefined) throw new UsageError(`--${option} requires a process`, { remedy: 'berth ps lists them' });
+    await showDiagnostics(context, await findSandbox(context, typedSandbox));
+    return;
+  }
+  const { follow, tail, since } = options;
   if (tail !== undefined && since !== undefined) throw new UsageError('--tail cannot be combined with --since');
   const id = await findSandbox(context, typedSandbox);
   const process = await findProcess(await processesOf(context, id), { sandboxId: id, typed, signal });

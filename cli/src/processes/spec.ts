@@ -30,8 +30,11 @@ const ps: CommandSpec = {
 
 const logs: CommandSpec = {
   name: 'logs',
-  summary: 'print the output of a process',
-  details: `Writes the bytes of stdout to stdout and those of stderr to stderr, unchanged; the output of a
+  summary: 'print why a sandbox is as it is, or the output of a process',
+  details: `Without a process, prints the reason of a failure, the last start, git's output of a failed clone, the
+last events and the end of the console of the VM: messages of its kernel, and whatever root wrote.
+
+With a process, writes the bytes of stdout to stdout and those of stderr to stderr, unchanged; the output of a
 terminal to stdout. Bytes that are no longer kept are reported on stderr. With --json, each chunk of
 the API is a line of JSON.
 
@@ -39,13 +42,14 @@ With --follow, prints further output until no program can write to it any more, 
 and sleeps of the sandbox, then reports the end of the process. Wakes nothing.
 
 ${NAMES}`,
-  arguments: [SANDBOX, PROCESS],
+  arguments: [SANDBOX, { ...PROCESS, name: '[process]' }],
   options: [
     { flags: '-f, --follow', about: 'follow the output to its end' },
     { flags: '--tail <bytes>', about: 'only so many of the last bytes of each stream', parse: tail },
     { flags: '--since <cursor>', about: 'only output behind this cursor', parse: cursor },
   ],
   examples: [
+    `berth logs ${ID} # why did it fail?`,
     `berth logs -f ${ID} web`,
     `berth logs --tail 4096 ${ID} ${PRC}`,
     `berth logs ${ID} web --json | jq -r .cursor`,

@@ -48,6 +48,7 @@ function show({ out, stdout }: CliContext, data: SandboxData): void {
   if (data.clone?.status === 'failed') {
     const why = data.clone.reason === null ? '' : `: ${plainText(reasonText(data.clone.reason))}`;
     out.note(`berth: the repository was not cloned${why}`);
+    out.hint(`  berth logs ${data.id} shows git's output`);
   }
 }
 
@@ -123,7 +124,7 @@ export async function untilThere(
   const { status, statusReason } = sandbox.data;
   if (status !== 'failed' && status !== 'deleted') return sandbox.data;
   throw new CliFailure(`${id} ${status}${statusReason === null ? '' : `: ${plainText(reasonText(statusReason))}`}`, {
-    remedy: `delete it with berth sandbox rm ${id}`,
+    remedy: `berth logs ${id} shows why; berth sandbox rm ${id} deletes it`,
   });
 }
 

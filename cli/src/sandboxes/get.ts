@@ -8,6 +8,11 @@ export async function getSandbox(context: CliContext, { args: [typed] }: Input):
   const id = await findSandbox(context, typed);
   const { berth } = await connect();
   const answer = await berth.raw.getSandbox({ path: { sandboxId: id }, signal });
-  if (out.json) out.object(answer);
-  else out.fields(sandboxFields(answer.sandbox));
+  if (out.json) {
+    out.object(answer);
+  } else {
+    const { statusReason, clone } = answer.sandbox;
+    out.fields(sandboxFields(answer.sandbox));
+    if (statusReason !== null || clone?.status === 'failed') out.hint(`berth: berth logs ${id} shows why`);
+  }
 }

@@ -68,7 +68,7 @@ function checkHope(data: SandboxData, wanted: Wanted, begun: boolean): void {
   const cannotClone = wanted === 'clone' && !isCloning;
   if (!isOver && !cannotClone && !(begun && isSettled === true && !isPassing)) return;
   throw new CliFailure(`${stateText(data)}, ${aimText(wanted)}`, {
-    remedy: `berth sandbox get ${data.id} shows its state`,
+    remedy: `berth logs ${data.id} shows why`,
     exitCode: EXIT.settledElsewhere,
   });
 }

@@ -211,7 +211,7 @@ test('wrong input of logs names what is allowed', async () => {
   const { id } = await world.process();
   const terminal = await world.process({ tty: true });
   for (const [args, code, expected] of [
-    [['SBX'], 2, /missing required argument 'process'/],
+    [['SBX', '--tail', '1'], 2, /--tail requires a process\n {2}berth ps lists them/],
     [['SBX', id, '--tail', '262145'], 2, /must be a whole number from 0 to 262144/],
     [['SBX', id, '--since', 'x'], 2, /must be a cursor of berth logs, such as 1024\.0/],
     [['SBX', id, '--since', '5.0', '--tail', '1'], 2, /--tail cannot be combined with --since/],

@@ -162,7 +162,10 @@ test('--no-wait returns during creation; a repository that cannot be cloned is r
   const { code, stdout, stderr } = await service.run(['sandbox', 'create', '--repository', 'acme/none']);
   assert.equal(code, 0);
   assert.match(stdout, /^sbx_[a-z2-7]{24}\n$/);
-  assert.match(stderr, /^berth: the repository was not cloned: .+ \(\w+\)\n$/m);
+  assert.match(
+    stderr,
+    /^berth: the repository was not cloned: .+ \(\w+\)\n {2}berth logs sbx_[a-z2-7]{24} shows git's output\n$/m,
+  );
 });
 
 test('a failed creation names the sandbox, its reason and a remedy; stdout stays empty', async () => {
@@ -171,7 +174,7 @@ test('a failed creation names the sandbox, its reason and a remedy; stdout stays
   assert.deepEqual([code, stdout], [1, '']);
   assert.match(
     stderr,
-    /^berth: sbx_[a-z2-7]{24} failed: .+ \(create_failed\)\n {2}delete it with berth sandbox rm sbx_[a-z2-7]{24}\n$/m,
+    /^berth: sbx_[a-z2-7]{24} failed: .+ \(create_failed\)\n {2}berth logs (sbx_[a-z2-7]{24}) shows why; berth sandbox rm \1 deletes it\n$/m,
   );
 });
 

@@ -81,7 +81,7 @@ test('wait exits with 8, status and reason when the sandbox settled elsewhere', 
   ] satisfies [string, Script[], string][]) {
     const { code, stdout, stderr } = await wait(script, '--for', wanted);
     assert.deepEqual([code, stdout], [8, ''], stderr);
-    assert.ok(stderr.endsWith(`berth: ${ID} is ${message}\n  berth sandbox get ${ID} shows its state\n`), stderr);
+    assert.ok(stderr.endsWith(`berth: ${ID} is ${message}\n  berth logs ${ID} shows why\n`), stderr);
   }
 });
 

@@ -8,10 +8,10 @@ import { randomBytes } from 'node:crypto';
 import { chownSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { CloneFailureCode, GuestClone, GuestCloneResult } from '@berth/protocol/calls/clones.ts';
+import type { CloneFailureCode, GuestClone, GuestCloneOutput, GuestCloneResult } from '@berth/protocol/calls/clones.ts';
 import { credentialHelper } from './credentials.ts';
 import { readFailure } from './failure.ts';
-import { argumentsOf, environmentOf, fetchedBytes, runProgram, watchSize } from './git.ts';
+import { argumentsOf, environmentOf, fetchedBytes, outputTail, runProgram, watchSize } from './git.ts';
 import type { CloneKeeper } from './keeper.ts';
 import { CloneKeys } from './keys.ts';
 import { ClonePlace, NameTaken } from './place.ts';
@@ -60,6 +60,8 @@ export class Clone {
   readonly #place: ClonePlace;
   readonly #keys: CloneKeys;
   #inFlight: InFlightClone | undefined;
+  /** Git's output in the last clone. */
+  #output = outputTail();
   /** Removal of the files of failed clones. */
   #removal: Promise<void> = Promise.resolve();
 
@@ -98,6 +100,11 @@ export class Clone {
         joined.orphaned.unref();
       }
     }
+  }
+
+  /** Git's last output, in the clone in flight or the last one. */
+  output(): GuestCloneOutput {
+    return { text: this.#output.text(), truncated: this.#output.truncated };
   }
 
   /** Ends the clone in flight, if any. Resolves when git has exited and the secret is erased. */
@@ -201,7 +208,8 @@ export class Clone {
         folder,
         keeper === undefined ? null : credentialHelper(this.#credentialProgram, cloneFolder),
       );
-      const { code, words } = await runProgram('git', argumentsOf(clone, work), { ...options, env });
+      const output = (this.#output = outputTail());
+      const { code, words } = await runProgram('git', argumentsOf(clone, work), { ...options, env, output });
       if (code !== 0) throw new GitFailed(words);
 
       if (fetchedBytes(work) > clone.maxMib * MIB) tooLarge();

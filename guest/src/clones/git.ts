@@ -5,6 +5,7 @@ import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process'
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GuestClone } from '@berth/protocol/calls/clones.ts';
+import { CLONE_OUTPUT_BYTES } from '@berth/protocol/guest-limits.ts';
 import { hasCode } from '@berth/os/errors.ts';
 import { SYSTEM_PATH } from '@berth/os/system-path.ts';
 import { killGroup } from '../commands/process-groups.ts';
@@ -12,8 +13,6 @@ import type { GuestUser } from '../machine/config.ts';
 import type { OomProtection } from '../machine/oom-protection.ts';
 import { Tail } from '../commands/tail.ts';
 
-/** Limit on git's output that is kept; a few lines are normal, a server may send more. */
-const WORDS_BYTES = 8_192;
 /** Timeout for a killed program to exit (uninterruptible call), and then for its output. */
 const GONE_DEADLINE_MS = 5_000;
 const SIZE_EVERY_MS = 500;
@@ -31,8 +30,15 @@ interface ProgramOptions {
   folder: string;
   env: Readonly<Record<string, string>>;
   protection: OomProtection | undefined;
+  /** Receives the program's stderr; readable while it runs, and after an abort. */
+  output?: Tail;
   /** Abort kills the process group. */
   signal: AbortSignal;
+}
+
+/** Keeps the last output of a program; a few lines are normal, a server may send more. */
+export function outputTail(): Tail {
+  return new Tail(CLONE_OUTPUT_BYTES);
 }
 
 interface Ended {
@@ -48,7 +54,7 @@ export async function runProgram(program: string, args: readonly string[], optio
   const { signal } = options;
   signal.throwIfAborted();
   const child = start(program, args, options);
-  const words = new Tail(WORDS_BYTES);
+  const { output: words = outputTail() } = options;
   child.stderr?.on('data', (chunk: Buffer) => words.push(chunk));
   const ended = Promise.withResolvers<number | null>();
   child.once('error', ended.reject);

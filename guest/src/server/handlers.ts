@@ -160,6 +160,7 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
     metrics: async () => readMetrics(),
     clone: async ({ body, signal }) => ({ result: clone.run(body, signal) }),
     cloneKey: async () => ({ key: await clone.key() }),
+    cloneOutput: async () => clone.output(),
     endClone: async () => {
       await clone.end();
       return {};

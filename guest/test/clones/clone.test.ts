@@ -9,7 +9,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { CLONE_ANSWER_MAX_BYTES } from '@berth/protocol/calls/clones.ts';
+import { CLONE_ANSWER_MAX_BYTES, guestCloneOutput } from '@berth/protocol/calls/clones.ts';
 import { clone, gitIn } from './calls.ts';
 import { startDaemon, testUid } from '../daemon.ts';
 import { GitServer } from './git-server.ts';
@@ -55,6 +55,18 @@ test('a repository without a commit is cloned', async (t) => {
   const daemon = await startDaemon(t);
   assert.deepEqual(await clone(daemon, `${git.url}/acme/empty.git`), { outcome: 'cloned' });
   assert.deepEqual(await readdir(daemon.codeFolder), ['.git']);
+});
+
+test("git's last output is kept, that of the last clone", async (t) => {
+  const daemon = await startDaemon(t);
+  const output = async () => guestCloneOutput.parse(JSON.parse((await daemon.call('GET', '/clone/output')).text));
+  assert.deepEqual(await output(), { text: '', truncated: false });
+  await clone(daemon, `${git.url}/acme/web.git`, { branch: 'none' });
+  const failed = await output();
+  assert.match(failed.text, /^Cloning into '[^\n]+\n(?:[^\n]+\n)*fatal: Remote branch none not found/);
+  assert.equal(failed.truncated, false);
+  await clone(daemon, `${git.url}/acme/none.git`);
+  assert.match((await output()).text, /not found/);
 });
 
 test('a clone runs once: a repeated request reports that, even if the folder changed since', async (t) => {

@@ -70,6 +70,7 @@ export function hostCalls({
     resizeVm: ({ vmId, epoch, body }) => lifecycle.resize(vmId, { epoch, ...body }),
     setEgress: ({ vmId, epoch, body }) => lifecycle.setEgress(vmId, { epoch, ...body }),
     destroyVm: ({ vmId, epoch }) => lifecycle.destroy(vmId, epoch),
+    readConsole: ({ vmId, body }) => lifecycle.consoles.read(vmId, body.dataKey ?? null),
     sshHostKey: ({ vmId }) => lifecycle.sshHostKey(vmId),
     vmMetrics: ({ vmId }, signal) => lifecycle.metrics(vmId, signal),
     vmHistory: async ({ vmId, query }) => lifecycle.sampler.historyOf(vmId, query.windowSeconds),

@@ -129,6 +129,12 @@ export interface VmEnd {
   lastAliveUnixMs: number;
 }
 
+/** The last output of a guest's console; `truncated`: it begins in the middle. */
+export interface ConsoleOutput {
+  text: string;
+  truncated: boolean;
+}
+
 export interface VmDriver {
   readonly name: 'qemu' | 'fake';
   readonly accelerator: 'kvm' | 'tcg' | 'none';
@@ -205,6 +211,13 @@ export interface VmDriver {
   /** Attempts that the VM's egress policy refused so far; null if none. Reads memory only. */
   egressDenied(state: DriverState): EgressDenied | null;
 
+  /**
+   * The last 64 KiB that the guest wrote to its console since its start: of a running VM, or of one
+   * whose process exited and that was not destroyed yet. Null if nothing is known. Rejects if the
+   * VM does not respond.
+   */
+  readConsole(folder: string, state: DriverState, signal: AbortSignal): Promise<ConsoleOutput | null>;
+
   /** The kernel's figures of a running VM. `cpuMs` alone costs almost nothing. */
   figures(folder: string, state: DriverState): Promise<VmFigures>;
   cpuMs(process: ProcessIdentity): number | null;
@@ -231,6 +244,17 @@ export interface VmDriver {
  */
 export class DriverError extends Error {
   override readonly name: string = 'DriverError';
+}
+
+/** A booted guest did not respond. Has the console output of its boot. */
+export class SilentBoot extends DriverError {
+  override readonly name = 'SilentBoot';
+  readonly console: ConsoleOutput | null;
+
+  constructor(message: string, console: ConsoleOutput | null, options?: ErrorOptions) {
+    super(message, options);
+    this.console = console;
+  }
 }
 
 /** A wake failed after `beforeContinue` but before the VM resumed: the snapshot is still valid. */

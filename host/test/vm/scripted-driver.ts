@@ -8,6 +8,7 @@ import {
   DriverError,
   SnapshotUnusable,
   type BootVm,
+  type ConsoleOutput,
   type CreateVm,
   type DriverState,
   type ExistingVm,
@@ -91,6 +92,8 @@ export class ScriptedDriver implements VmDriver {
   onResize: (from: VmSize, to: VmSize, vm: ExistingVm) => Promise<VmSize> = async (_from, to) => to;
   /** Called in each change of the egress policy; a throw fails it. */
   onEgress: (egress: EgressPolicy) => Promise<void> = async () => {};
+  /** Called in each read of a console, with the pid of the VM. */
+  onConsole: (pid: number) => Promise<ConsoleOutput | null> = async () => null;
   /** Set when its daemon was killed: it gets no more events. */
   killed = false;
   /** Memory of each VM in its figures. */
@@ -202,6 +205,10 @@ export class ScriptedDriver implements VmDriver {
 
   egressDenied(state: DriverState): EgressDenied | null {
     return this.machine.running.get(Number(state['pid']))?.denied ?? null;
+  }
+
+  async readConsole(_folder: string, state: DriverState): Promise<ConsoleOutput | null> {
+    return this.onConsole(Number(state['pid']));
   }
 
   async figures(_folder: string, state: DriverState): Promise<VmFigures> {

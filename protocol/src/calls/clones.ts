@@ -6,6 +6,7 @@ import {
   CLONE_KEY,
   CLONE_MAX_MIB,
   CLONE_MESSAGE_LENGTH,
+  CLONE_OUTPUT_BYTES,
   CLONE_SECRET_LENGTH,
   CLONE_TIMEOUT_SECONDS,
   CLONE_URL_LENGTH,
@@ -127,6 +128,32 @@ export const endClone = defineCall({
   deadlineMs: 5_000,
   marginMs: 5_000,
   since: 2,
+});
+
+/**
+ * `text`: what git wrote, unfit to be shown as it is; empty if no clone ended since the guest
+ * daemon's start. `truncated`: it begins in the middle.
+ */
+export const guestCloneOutput = z.object({ text: z.string().max(CLONE_OUTPUT_BYTES), truncated: z.boolean() });
+export type GuestCloneOutput = z.infer<typeof guestCloneOutput>;
+
+/**
+ * Returns the last output of git of the clone that ended last. The daemon keeps it in memory. Not a
+ * part of {@link guestCloneCall}, whose response older control planes limit to fewer bytes.
+ */
+export const cloneOutput = defineCall({
+  name: 'cloneOutput',
+  target: 'pass-through',
+  method: 'GET',
+  path: '/clone/output',
+  form: 'json',
+  response: guestCloneOutput,
+  responseBytes: 6 * CLONE_OUTPUT_BYTES + 4_096,
+  deadlineMs: 2_000,
+  marginMs: 1_500,
+  repeatable: true,
+  statuses: { 404: ['route_not_found', 'the guest daemon keeps no output of a clone'] },
+  since: 11,
 });
 
 const cloneCredentials = z.strictObject({

@@ -171,6 +171,50 @@ export const destroyVm = defineCall({
   marginMs: 10_000,
 });
 
+/** Kept last bytes of a VM's console, and limit of their text in UTF-16 code units. */
+export const CONSOLE_BYTES = 65_536;
+
+/** `truncated`: it begins in the middle. `booted`: the VM booted, so the text has its boot. */
+export const consoleText = z.object({
+  text: z.string().max(CONSOLE_BYTES),
+  truncated: z.boolean(),
+  booted: z.boolean(),
+});
+export type ConsoleText = z.infer<typeof consoleText>;
+
+/**
+ * `busy`: a verb is in progress. `asleep`: it sleeps, and a console ends with its QEMU process.
+ * `not_kept`: it died and left none, or runs and its console is lost. `sealed`: the data key does
+ * not open it. `no_response`: QEMU did not respond.
+ */
+export const consoleMissing = z.enum(['busy', 'asleep', 'not_kept', 'sealed', 'no_response']);
+export type ConsoleMissing = z.infer<typeof consoleMissing>;
+
+export const vmConsole = z.union([
+  z.object({ console: consoleText }),
+  z.object({ console: z.null(), missing: consoleMissing }),
+]);
+export type VmConsole = z.infer<typeof vmConsole>;
+
+/**
+ * Returns the console of a VM since its last start: of a running VM, or as kept at its death. All
+ * of it is the guest's to choose, and unfit to be shown as it is. Changes nothing and waits for no
+ * verb. The data key opens the console of a dead VM. `vm_not_found` for an unknown VM.
+ */
+export const readConsole = defineCall({
+  ...hostCall,
+  name: 'readConsole',
+  method: 'POST',
+  path: '/vms/{vmId}/console',
+  body: z.strictObject({ dataKey: dataKey.optional() }),
+  requestBytes: SMALL_BYTES,
+  response: vmConsole,
+  responseBytes: 6 * CONSOLE_BYTES + 4_096,
+  deadlineMs: 3_000,
+  marginMs: 2_000,
+  since: 11,
+});
+
 export const vmSshHostKey = z.object({ publicKey: z.string().regex(/^ssh-ed25519 [A-Za-z0-9+/]{68}$/) });
 export type VmSshHostKey = z.infer<typeof vmSshHostKey>;
 

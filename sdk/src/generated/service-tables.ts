@@ -3590,6 +3590,22 @@ export const ROUTES = [
     "body": null
   },
   {
+    "name": "getDiagnostics",
+    "method": "GET",
+    "path": "/v1/sandboxes/{sandboxId}/diagnostics",
+    "auth": [
+      "session",
+      "api_key"
+    ],
+    "permission": "sandbox.read",
+    "activity": null,
+    "status": 200,
+    "idempotent": false,
+    "upload": false,
+    "query": [],
+    "body": null
+  },
+  {
     "name": "sampleMetrics",
     "method": "POST",
     "path": "/v1/sandboxes/{sandboxId}/metrics/sample",

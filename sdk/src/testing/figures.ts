@@ -1,6 +1,7 @@
-// Command results and metrics of the test server.
+// Command results, metrics and diagnostics of the test server.
 import { EXEC_LIMITS } from '../generated/limits.ts';
-import type { Sandbox } from '../generated/raw/index.ts';
+import { SANDBOX_STATES } from '../generated/contract-tables.ts';
+import type { ActivityEntry, Sandbox, SandboxDiagnostics } from '../generated/raw/index.ts';
 
 /** Result of a command, by default exit code 0 without output. A string is stdout. */
 export type CommandOutcome = string | { exitCode?: number; stdout?: string; stderr?: string; timedOut?: boolean };
@@ -41,4 +42,39 @@ export function liveMetrics(
     },
     host: { cpuSeconds: 0, residentMemoryMib: 0, unsharedMemoryMib: 0, diskUsedMib: 0, network },
   };
+}
+
+const EVENTS = 20;
+/** Entries that change neither status, size nor clone. */
+const OTHERS = /^sandbox_(?:exec|process|connected|file|folder|egress|updated|variables|metrics)/;
+
+/** Its VM has an empty console, its git writes nothing. @param activity newest first */
+export function diagnosticsOf(record: Sandbox, activity: readonly ActivityEntry[]): SandboxDiagnostics {
+  const { id, status, statusReason, statusChangedAt, wakesFrom, lastWake, createdAt, clone } = record;
+  return {
+    sandboxId: id,
+    status,
+    failure: statusReason && { ...statusReason, at: statusChangedAt },
+    wakesFrom,
+    lastStart: {
+      kind: lastWake === null ? 'create' : lastWake.from === 'disk' ? 'boot' : 'wake',
+      at: lastWake?.at ?? createdAt,
+      reason: lastWake?.reason ?? null,
+    },
+    clone: clone && { ...clone, output: null, truncated: false },
+    ...consoleOf(status),
+    events: activity
+      .filter(({ sandboxId, kind }) => sandboxId === id && kind.startsWith('sandbox_') && !OTHERS.test(kind))
+      .slice(0, EVENTS)
+      .map(({ at, kind, reason }) => ({ at, kind, reason })),
+  };
+}
+
+function consoleOf(status: Sandbox['status']): Pick<SandboxDiagnostics, 'console' | 'consoleMissing'> {
+  const missing = (code: string, message: string) => ({ console: null, consoleMissing: { code, message } });
+  if (status === 'destroying' || status === 'deleted') return missing('deleted', 'the sandbox is being deleted');
+  if (status === 'stopped') return missing('asleep', 'the sandbox is asleep');
+  if (!SANDBOX_STATES[status as keyof typeof SANDBOX_STATES].settled)
+    return missing('busy', 'the sandbox is changing its status');
+  return { console: { text: '', truncated: false, booted: false }, consoleMissing: null };
 }

@@ -2,7 +2,7 @@
 import { SANDBOX_STATES } from '../generated/contract-tables.ts';
 import type { ListSandboxesData, Preview, Sandbox } from '../generated/raw/index.ts';
 import { note, requirePermission, type RequestContext, type Answers } from './answering.ts';
-import { execResultOf, liveMetrics } from './figures.ts';
+import { diagnosticsOf, execResultOf, liveMetrics } from './figures.ts';
 import { newestFirst, paged } from './requests/paged.ts';
 import { Refusal } from './requests/refusal.ts';
 import type { TestCall } from './requests/request.ts';
@@ -131,6 +131,9 @@ export const SANDBOX_ANSWERS: Answers = {
     one.allows('metrics_history', 'a call of metrics_history');
     return { history: { stepSeconds: Number(query['windowSeconds'] ?? 0) > 3_600 ? 60 : 10, points: [] } };
   },
+  getDiagnostics: ({ params }, { state, nowMs }) => ({
+    diagnostics: diagnosticsOf(state.sandbox(params['sandboxId'] ?? '', nowMs).record, state.activity),
+  }),
   sampleMetrics: ({ params }, about) => {
     const { record } = awakeSandbox('metrics_sample', params, about);
     const size = {

@@ -42,7 +42,7 @@ function viewEntry(row: ActivityRow): ActivityEntry {
 }
 
 /** Moves the reason's text out of the details. Its code, if any, stays there, for programs. */
-function viewReason({ reason, ...details }: Record<string, unknown>): Pick<ActivityEntry, 'reason' | 'details'> {
+export function viewReason({ reason, ...details }: Record<string, unknown>): Pick<ActivityEntry, 'reason' | 'details'> {
   if (reason == null) return { reason: null, details };
   if (typeof reason === 'string') return { reason, details };
   const { code, message } = reason as { code?: unknown; message?: unknown };

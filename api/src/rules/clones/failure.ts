@@ -1,7 +1,8 @@
 // Clone failures: a code for programs and a message for people. Git's output comes from the guest
 // and a possibly hostile server. Messages show it truncated, in printable characters, without the
 // credentials of the clone. Pure.
-import { HIDDEN } from '../shown-text.ts';
+import { DIAGNOSTICS_LIMITS } from '@berth/contract/diagnostics/diagnostics.ts';
+import { ESCAPES, HIDDEN, shownEnd } from '../shown-text.ts';
 import type { Reason } from '../sandboxes/machine-death.ts';
 
 const SENTENCES = {
@@ -38,20 +39,36 @@ export function cloneFailure(code: CloneFailure, words = '', secrets: readonly s
 
 /** Sanitises untrusted text: one bounded line of printable characters, without the secrets. */
 export function cleanWords(words: string, secrets: readonly string[]): string {
-  if (secrets.some((secret) => secret !== '' && secret.length < SECRET_CHARACTERS && words.includes(secret))) return '';
-  const known = secrets.filter((secret) => secret.length >= SECRET_CHARACTERS);
-  // Remove secrets before any other change could split one, and again after changes that could join
-  // one.
-  const cleared = withoutAll(
-    withoutAll(words, known).replace(ESCAPES, '').replace(HIDDEN, ' ').replace(/ {2,}/g, ' '),
-    known,
+  const cleared = redacted(words, secrets, (text) =>
+    text.replace(ESCAPES, '').replace(HIDDEN, ' ').replace(/ {2,}/g, ' '),
   );
-  const bare = cleared.replace(USER_IN_URL, `$1${REDACTED}@`).trim();
+  const bare = cleared.trim();
   return bare.length <= WORDS_CHARACTERS ? bare : `${bare.slice(0, WORDS_CHARACTERS).replace(/[\uD800-\uDBFF]$/, '')}…`;
 }
 
-// oxlint-disable-next-line no-control-regex
-const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|.)/g;
+/** Sanitises git's output: its last lines, without the secrets. */
+export function cleanOutput(
+  output: { text: string; truncated: boolean },
+  secrets: readonly string[],
+): { text: string; truncated: boolean } {
+  // The first line of a cut text may begin within a secret.
+  const [, whole = ''] = output.truncated ? (/[\r\n]([^]*)/.exec(output.text) ?? []) : [undefined, output.text];
+  const { cloneCharacters } = DIAGNOSTICS_LIMITS;
+  // Redacting may lengthen the text, which is cut only then.
+  const cleared = redacted(whole, secrets, (text) => shownEnd(text, Infinity).text);
+  const { text, isCut } = shownEnd(cleared, cloneCharacters);
+  return { text, truncated: output.truncated || isCut };
+}
+
+/** Cleans a text; no form of the secrets, and no user of a URL, appears in the result. */
+function redacted(text: string, secrets: readonly string[], clean: (text: string) => string): string {
+  if (secrets.some((secret) => secret !== '' && secret.length < SECRET_CHARACTERS && text.includes(secret))) return '';
+  const known = secrets.filter((secret) => secret.length >= SECRET_CHARACTERS);
+  // Remove secrets before any other change could split one, and again after changes that could join
+  // one.
+  return withoutAll(clean(withoutAll(text, known)), known).replace(USER_IN_URL, `$1${REDACTED}@`);
+}
+
 const USER_IN_URL = /(\w:\/\/)[^\s/@]+@/g;
 
 function withoutAll(text: string, secrets: readonly string[]): string {

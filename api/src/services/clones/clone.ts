@@ -10,6 +10,7 @@ import type { Reason } from '../../rules/sandboxes/machine-death.ts';
 import { areCredentialsFor, urlOf } from '../../rules/clones/repository.ts';
 import { insertActivity, type ActivityActor } from '../../store/activity/activity.ts';
 import { findProject } from '../../store/orgs/projects.ts';
+import { writeCloneOutput, type CloneOutput } from '../../store/sandboxes/clone-outputs.ts';
 import { lockSandbox, writeCloneEnd, writeCloneEpoch } from '../../store/sandboxes/sandboxes.ts';
 import type { DatabaseTransaction, SandboxRow } from '../../store/database/schema.ts';
 import type { ServiceContext } from '../context/context.ts';
@@ -107,17 +108,19 @@ function formsOf({ username, token }: { username: string; token: string }, given
 }
 
 /**
- * Writes the step's result (`failure`: the reason) and makes the sandbox `ready`. `void` if the
- * step is obsolete. Idempotent.
+ * Writes the step's result (`failure`: the reason) with git's output, and makes the sandbox
+ * `ready`. `void` if the step is obsolete. Idempotent.
  */
 export async function settleClone(
   trx: DatabaseTransaction,
   step: LifecycleStep,
   failure: Reason | null,
+  output: CloneOutput | null,
 ): Promise<'changed' | 'void'> {
   const before = await lockSandbox(trx, step.sandboxId);
   if (before === undefined || !isCloneCurrent(before, step)) return 'void';
   const after = await writeCloneEnd(trx, before.id, failure);
+  await writeCloneOutput(trx, before.id, output);
   const kind = failure === null ? 'sandbox_clone_finished' : 'sandbox_clone_failed';
   await recordActivity(trx, after, kind, {
     repository: after.repository,

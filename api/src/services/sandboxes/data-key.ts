@@ -7,21 +7,30 @@ import { openText, sealText } from '../context/sealed.ts';
 
 const DATA_KEY_BYTES = 32;
 
+/** The sandbox's data key; undefined without one. Throws as {@link dataKeyOf}. */
+export async function existingDataKey(
+  { db, secretKey }: Pick<ServiceContext, 'db' | 'secretKey'>,
+  sandboxId: string,
+): Promise<string | undefined> {
+  const kept = await findDataKey(db, sandboxId);
+  return kept && openText(secretKey.keysFor('sandbox-data'), sandboxId, kept);
+}
+
 /**
  * The sandbox's data key, drawn at the first call; concurrent calls agree. Undefined for a deleted
  * sandbox. Throws `UnsealError` if no secret key opens it.
  */
 export async function dataKeyOf(
-  { db, secretKey }: Pick<ServiceContext, 'db' | 'secretKey'>,
+  context: Pick<ServiceContext, 'db' | 'secretKey'>,
   sandboxId: string,
 ): Promise<string | undefined> {
-  const keys = secretKey.keysFor('sandbox-data');
-  const kept = await findDataKey(db, sandboxId);
-  if (kept !== undefined) return openText(keys, sandboxId, kept);
+  const kept = await existingDataKey(context, sandboxId);
+  if (kept !== undefined) return kept;
 
+  const { db, secretKey } = context;
+  const keys = secretKey.keysFor('sandbox-data');
   const drawn = randomBytes(DATA_KEY_BYTES).toString('base64url');
   if (await insertDataKey(db, sandboxId, sealText(keys, sandboxId, drawn))) return drawn;
 
-  const other = await findDataKey(db, sandboxId);
-  return other === undefined ? undefined : openText(keys, sandboxId, other);
+  return await existingDataKey(context, sandboxId);
 }

@@ -7,6 +7,7 @@ import { outstanding, sameSize } from '../../rules/sandboxes/allocation-target.t
 import { destroyHolds, type DestroyHolds } from '../../rules/sandboxes/destroy-holds.ts';
 import { insertActivity, type ActivityActor } from '../../store/activity/activity.ts';
 import { deleteMetricsSamples } from '../../store/metrics/samples.ts';
+import { writeCloneOutput } from '../../store/sandboxes/clone-outputs.ts';
 import { deleteDataKey } from '../../store/sandboxes/data-keys.ts';
 import { deleteVariables } from '../../store/sandboxes/variables.ts';
 import {
@@ -110,7 +111,10 @@ export async function transitionSandbox(trx: DatabaseTransaction, transition: Tr
     await closeUsageInterval(trx, sandbox.id, endOfMetering(transition.lastAliveAt ?? null, before.expires_at));
   if (to === 'failed' || to === 'deleted' || transition.woke?.from === 'disk') await loseTurns(trx, sandbox.id);
   if (transition.woke?.from === 'disk') await stopBridges(trx, sandbox.id, sandbox.epoch);
-  if (to === 'destroying' || to === 'deleted') await deleteVariables(trx, sandbox.id);
+  if (to === 'destroying' || to === 'deleted') {
+    await deleteVariables(trx, sandbox.id);
+    await writeCloneOutput(trx, sandbox.id, null);
+  }
   if (to === 'deleted') {
     await endSessions(trx, sandbox.id);
     await deleteMetricsSamples(trx, sandbox.id);

@@ -45,6 +45,7 @@ import * as agentUnattended from '../../../migrations/0045_agent_unattended.ts';
 import * as awakeProcess from '../../../migrations/0046_awake_process.ts';
 import * as sandboxKey from '../../../migrations/0047_sandbox_key.ts';
 import * as sandboxVariables from '../../../migrations/0048_sandbox_variables.ts';
+import * as sandboxCloneOutput from '../../../migrations/0049_sandbox_clone_output.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -92,6 +93,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0046_awake_process': awakeProcess,
   '0047_sandbox_key': sandboxKey,
   '0048_sandbox_variables': sandboxVariables,
+  '0049_sandbox_clone_output': sandboxCloneOutput,
 };
 
 /**

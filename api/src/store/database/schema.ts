@@ -31,6 +31,7 @@ import type {
   PreviewLinkTable,
   ProjectTable,
   SandboxDataKeyTable,
+  SandboxCloneOutputTable,
   SandboxVariableTable,
   AgentCredentialTable,
   SandboxTable,
@@ -75,6 +76,7 @@ export interface Tables {
   sandbox: SandboxTable;
   sandbox_data_key: SandboxDataKeyTable;
   sandbox_variable: SandboxVariableTable;
+  sandbox_clone_output: SandboxCloneOutputTable;
   agent_credential: AgentCredentialTable;
   agent_session: AgentSessionTable;
   agent_turn: AgentTurnTable;

@@ -220,6 +220,13 @@ export interface SandboxDataKeyTable {
   key_sealed: Buffer;
 }
 
+/** Sanitised; deleted with the sandbox. */
+export interface SandboxCloneOutputTable {
+  sandbox_id: string;
+  output: string;
+  truncated: boolean;
+}
+
 export interface SandboxVariableTable {
   /** The org, the sandbox and the name, to which the value is sealed. */
   id: string;

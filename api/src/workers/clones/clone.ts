@@ -1,13 +1,16 @@
 // Durable step: clones a sandbox's repository. Calls the host until the outcome is final, then
 // commits it. Credentials are decrypted only to be sent and are never stored. The step can be
 // repeated, also concurrently: the guest clones once, and the commit is idempotent.
+import { cloneOutput } from '@berth/protocol/calls/clones.ts';
+import type { HostClient } from '../../hosts/client.ts';
 import { HostError, type HostFailureCode } from '../../hosts/error.ts';
-import { cloneFailure, type CloneFailure } from '../../rules/clones/failure.ts';
+import { cleanOutput, cloneFailure, type CloneFailure } from '../../rules/clones/failure.ts';
 import type { Reason } from '../../rules/sandboxes/machine-death.ts';
 import { trackActivity } from '../../services/sandboxes/activity-signal.ts';
 import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
 import { isCloneCurrent, prepareClone, settleClone } from '../../services/clones/clone.ts';
 import type { GitSettings } from '../../services/context/settings.ts';
+import type { CloneOutput } from '../../store/sandboxes/clone-outputs.ts';
 import { findSandbox, type LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import { crashPoint } from '../steps/crash-point.ts';
 import { pause, settleStep, worthLogging, type StepContext } from '../steps/step-context.ts';
@@ -20,7 +23,10 @@ export interface CloneStepContext extends StepContext {
 }
 
 /** `void`: the sandbox is asleep, lost or deleted, or another step is responsible for its clone. */
-type Outcome = { kind: 'void' } | { kind: 'cloned' } | { kind: 'failed'; reason: Reason };
+type Outcome =
+  | { kind: 'void' }
+  | { kind: 'cloned'; output: CloneOutput | null }
+  | { kind: 'failed'; reason: Reason; output?: CloneOutput | null };
 
 /**
  * Moves a sandbox from `running` to `ready` with its clone done or failed. Changes nothing if the
@@ -30,7 +36,8 @@ export async function clone(context: CloneStepContext, step: LifecycleStep): Pro
   const outcome = await cloneRepository(context, step);
   if (outcome.kind === 'void') return;
   const failure = outcome.kind === 'failed' ? outcome.reason : null;
-  const written = await settleStep(context, 'clone', (trx) => settleClone(trx, step, failure));
+  const { output = null } = outcome;
+  const written = await settleStep(context, 'clone', (trx) => settleClone(trx, step, failure, output));
   context.log.info(
     { sandboxId: step.sandboxId, outcome: outcome.kind, code: failure?.code, written },
     'clone of a repository finished',
@@ -92,14 +99,29 @@ async function callGuest(
   const use = trackActivity(context, sandbox.id, 'clone');
   try {
     const request = { ...what, epoch: sandbox.epoch, timeoutSeconds, maxMib: context.git.cloneMaxMib };
-    const result = await context.hosts.at(sandbox.host_url).clone(sandbox.id, request, { signal: context.stopping });
-    return result.outcome === 'cloned' ? { kind: 'cloned' } : failed(result.code, result.message, secrets);
+    const host = context.hosts.at(sandbox.host_url);
+    const result = await host.clone(sandbox.id, request, { signal: context.stopping });
+    const output = await outputOf(host, sandbox.id, secrets);
+    return result.outcome === 'cloned'
+      ? { kind: 'cloned', output }
+      : { ...failed(result.code, result.message, secrets), output };
   } finally {
     use.end();
   }
 }
 
-function failed(code: CloneFailure, words?: string, secrets?: readonly string[]): Outcome {
+/** Git's output without the secrets; null if there is none, or the guest does not tell. */
+async function outputOf(host: HostClient, sandboxId: string, secrets: readonly string[]): Promise<CloneOutput | null> {
+  try {
+    const output = cleanOutput(await host.call(cloneOutput, { vmId: sandboxId }), secrets);
+    return output.text.trim() === '' ? null : output;
+  } catch (error) {
+    if (error instanceof HostError) return null;
+    throw error;
+  }
+}
+
+function failed(code: CloneFailure, words?: string, secrets?: readonly string[]): Extract<Outcome, { kind: 'failed' }> {
   return { kind: 'failed', reason: cloneFailure(code, words, secrets) };
 }
 

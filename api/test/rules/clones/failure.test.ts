@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { cleanWords, cloneFailure } from '../../../src/rules/clones/failure.ts';
+import { cleanOutput, cleanWords, cloneFailure } from '../../../src/rules/clones/failure.ts';
 
 test("a reason has its code, its sentence and git's message, if any", () => {
   assert.deepEqual(cloneFailure('branch_not_found'), {
@@ -61,4 +61,24 @@ test('any message with any secret becomes short plain text without the secret', 
     }),
     { numRuns: 3_000 },
   );
+});
+
+for (const [title, output, secrets, expected] of [
+  ['its lines', 'one\r\ntwo\n\tthree\rfour\n', [], 'one\ntwo\n\tthree\nfour\n'],
+  ['hidden characters as codes', '\u001b[31ma\u001b[0m\u202eb\0', [], 'a\\u{202e}b\\u{0}'],
+  ['no secret', 'a s3cret-token\ns3cret\u001b[0m-token', ['s3cret-token'], 'a [redacted]\n[redacted]'],
+  ['no user of a URL', "'https://user:pa55@git.test/a'", [], "'https://[redacted]@git.test/a'"],
+] as const) {
+  test(`git's output is shown with ${title}`, () => {
+    assert.deepEqual(cleanOutput({ text: output, truncated: false }, secrets), { text: expected, truncated: false });
+  });
+}
+
+test("git's output is cut at the front, where no part of a secret stays", () => {
+  const clean = (text: string, truncated: boolean) => cleanOutput({ text, truncated }, ['s3cret-token']);
+  assert.deepEqual(clean('cret-token in a cut line\nrest', true), { text: 'rest', truncated: true });
+  assert.deepEqual(clean('cret-token in a single line', true), { text: '', truncated: true });
+  const { text, truncated } = clean('s3cret-token '.repeat(10_000), false);
+  assert.deepEqual([text.length, truncated, text.includes('cret')], [16_384, true, false]);
+  assert.deepEqual(cleanOutput({ text: 'fatal: no', truncated: false }, ['at']), { text: '', truncated: false });
 });

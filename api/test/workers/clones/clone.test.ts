@@ -48,6 +48,12 @@ const activityOf = async (id: string): Promise<{ kind: string; details: Record<s
     .orderBy('seq')
     .execute();
 const kindsOf = async (id: string): Promise<string[]> => (await activityOf(id)).map(({ kind }) => kind);
+const outputOf = async (id: string): Promise<{ output: string; truncated: boolean } | undefined> =>
+  await world.db
+    .selectFrom('sandbox_clone_output')
+    .select(['output', 'truncated'])
+    .where('sandbox_id', '=', id)
+    .executeTakeFirst();
 const cloneOf = (row: SandboxRow): (string | null)[] => [row.status, row.clone_status, row.clone_reason_code];
 const isOver = (row: SandboxRow): boolean => row.clone_status !== 'pending' && row.status === 'ready';
 const asked = (): Promise<void> => untilTrue('the clone reached the host', () => world.host.clones.length > 0);
@@ -139,6 +145,11 @@ test('clone credentials are in no database row, step or log, whatever the guest 
     code: 'failed',
     message: `\u001b[1mfatal: https://watched-for-user:${TOKEN}@git.test ${pair} ${encodeURIComponent(TOKEN)} over`,
   });
+  const split = `${TOKEN.slice(0, 5)}\u001b[0m${TOKEN.slice(5)}`;
+  world.host.cloneOutputs.push({
+    text: `${TOKEN.slice(9)} cut\nremote: ${pair}\r\nremote: ${split}\nfatal: no\n`,
+    truncated: true,
+  });
   const { id } = await replica.ask('create', WEB);
   const row = await world.until(id, isOver);
   assert.equal(world.host.clones.length, 2);
@@ -146,6 +157,10 @@ test('clone credentials are in no database row, step or log, whatever the guest 
     row.clone_reason_message,
     'git could not clone the repository: fatal: https://[redacted]@git.test [redacted] [redacted] over',
   );
+  assert.deepEqual(await outputOf(id), {
+    output: 'remote: [redacted]\nremote: [redacted]\nfatal: no\n',
+    truncated: true,
+  });
   const { rows } = await sql<{ name: string; schema: string }>`
     select table_name as name, table_schema as schema from information_schema.tables
     where table_schema = 'public' and table_type = 'BASE TABLE'`.execute(world.db);
@@ -182,6 +197,26 @@ test('a failed clone leaves the sandbox ready, with the reason in its row and th
   assert.equal((await replica.ask('sleep', { sandboxId: id })).status, 'stopped');
   assert.equal((await replica.ask('wake', { sandboxId: id })).status, 'ready');
   assert.equal(world.host.clones.length, 1);
+});
+
+test("git's output of the last clone is kept until the destroy; a host may have none", async () => {
+  const replica = await startReplica();
+  world.host.cloneOutputs.push(
+    { text: "Cloning into 'work'...\nwarning: You appear to have cloned an empty repository.\n", truncated: false },
+    { text: 'x'.repeat(20_000), truncated: false },
+    { text: ' \n', truncated: false },
+  );
+  const { id } = await replica.ask('create', WEB);
+  await world.until(id, isOver);
+  assert.match((await outputOf(id))?.output ?? '', /^Cloning into 'work'...\nwarning: .+\n$/);
+  // More than a guest may send, a blank output, and a host of an earlier release.
+  for (let times = 0; times < 3; times += 1) {
+    const other = await replica.ask('create', WEB);
+    assert.deepEqual(cloneOf(await world.until(other.id, isOver)), ['ready', 'cloned', null]);
+    assert.equal(await outputOf(other.id), undefined);
+  }
+  await replica.ask('destroy', { sandboxId: id });
+  assert.equal(await outputOf(id), undefined);
 });
 
 for (const [title, credentials, repository, code] of [

@@ -75,6 +75,8 @@ export interface ExecFront {
   metrics: (vmId: string) => unknown;
   /** History of a VM, or a thrown {@link ExecRefusal}. By default one point. */
   metricsHistory: (vmId: string, query: URLSearchParams) => unknown;
+  /** The console of a VM, or a thrown {@link ExecRefusal}. By default empty. */
+  console: (vmId: string, body: Record<string, unknown>) => unknown;
   /** The host key of a VM, or a thrown {@link ExecRefusal}. */
   sshHostKey: (vmId: string) => unknown;
   /**
@@ -107,6 +109,7 @@ export async function startExecFront(socketPath: string, behind: string): Promis
       throw new ExecRefusal('vm_not_running', 'no script');
     },
     metricsHistory: () => ({ stepSeconds: 10, points: [{ atUnixMs: Date.now(), ...IDLE }] }),
+    console: () => ({ console: { text: '', truncated: false, booted: false } }),
     sshHostKey: () => ({ publicKey: `ssh-ed25519 ${'A'.repeat(68)}` }),
     stream: (_vmId, target) =>
       /^file\/(?:stream|part)\?/.test(target) ? transferOf(target) : (caller) => void caller.pipe(caller),
@@ -131,6 +134,11 @@ export async function startExecFront(socketPath: string, behind: string): Promis
     const known = request.method === 'GET' ? /^\/vms\/([^/]+)\/ssh-host-key$/.exec(request.url ?? '')?.[1] : undefined;
     if (known !== undefined) {
       void answer(response, () => front.sshHostKey(known));
+      return;
+    }
+    const watched = request.method === 'POST' ? /^\/vms\/([^/]+)\/console$/.exec(request.url ?? '')?.[1] : undefined;
+    if (watched !== undefined) {
+      void runWithBody(request, response, async (body) => front.console(watched, body));
       return;
     }
     const fileRoute = /^\/vms\/([^/]+)\/(?:files?(?:\/[a-z]+)?|folder)\?/.exec(request.url ?? '');

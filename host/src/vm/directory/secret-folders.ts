@@ -1,9 +1,11 @@
-// Secret files of each VM's folder: the secret of the guest daemon, and the guest's names with its
-// ssh host key. Sealed with the VM's data key, which this host holds in memory while the VM runs.
-// In plain text only if the control plane, of an earlier release, sends no key.
+// Secret files of each VM's folder: the secret of the guest daemon, the guest's names with its ssh
+// host key, and the console of a dead VM. Sealed with the VM's data key, which this host holds in
+// memory while the VM runs. In plain text only if the control plane, of an earlier release, sends
+// no key.
 import { randomBytes } from 'node:crypto';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { consoleText, type ConsoleText } from '@berth/protocol/calls/vms.ts';
 import { vmId } from '@berth/protocol/host.ts';
 import { z } from 'zod';
 import { flushFolder, readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
@@ -18,7 +20,7 @@ const names = z.strictObject({
   sshHostKey: z.strictObject({ privateKey: z.string(), publicKey: z.string() }),
 });
 
-type Kind = 'secret' | 'names' | 'disk';
+type Kind = 'secret' | 'names' | 'disk' | 'console';
 
 /** The file with a VM's names: the public key can be read without the data key. */
 const namesFile = z.strictObject({ publicKey: z.string(), sealed: z.string() });
@@ -121,8 +123,31 @@ export class SecretFolders extends RecordFolders {
     await flushFolder(join(this.root, id));
   }
 
+  /** Keeps the console of a dead VM. */
+  async writeConsole(id: string, console: ConsoleText): Promise<void> {
+    await this.#writeSealed(id, this.#consolePath(id), 'console', JSON.stringify(console));
+  }
+
+  /**
+   * Null if there is none. The data key of a dead VM is not in memory. Rejects with {@link
+   * DataKeyError} without the key of the VM.
+   */
+  async readConsole(id: string, dataKey: string | null): Promise<ConsoleText | null> {
+    const text = await readIfPresent(this.#consolePath(id));
+    if (text === null) return null;
+
+    const key = dataKey ?? (await this.#keys.get(id));
+    return parseIf(consoleText, isSealed(text) ? this.#unseal(id, key, 'console', text) : text);
+  }
+
+  async removeConsole(id: string): Promise<void> {
+    await rm(this.#consolePath(id), { force: true });
+  }
+
   async removeSecrets(id: string): Promise<void> {
     for (const [path] of this.#secretFiles(id)) await rm(path, { force: true });
+
+    await this.removeConsole(id);
   }
 
   #secretFiles(id: string): [path: string, kind: Kind][] {
@@ -163,6 +188,10 @@ export class SecretFolders extends RecordFolders {
     } catch (error) {
       throw new DataKeyError('the data key does not open the secrets of the VM', { cause: error });
     }
+  }
+
+  #consolePath(id: string): string {
+    return join(this.root, id, 'console');
   }
 
   #diskKeyPath(id: string): string {

@@ -2,17 +2,21 @@
 // behaviour without an emulator's delays. Isolates nothing: never run untrusted code in it. Sleep
 // stops the processes; the size is a note in the folder.
 import { execFile } from 'node:child_process';
-import { readFile, rm } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { open, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { bundleGuestDaemon } from '@berth/guest/bundle.ts';
+import { CONSOLE_BYTES } from '@berth/protocol/calls/vms.ts';
 import { parseJson } from '@berth/protocol/json-text.ts';
 import { z } from 'zod';
 import { readIfPresent, writeDurably } from '@berth/os/durable-file.ts';
+import { nullIf } from '@berth/os/errors.ts';
 import {
   DriverError,
   SnapshotUnusable,
   type BootVm,
+  type ConsoleOutput,
   type CreateVm,
   type DriverState,
   type ExistingVm,
@@ -164,6 +168,22 @@ export class FakeDriver implements VmDriver {
 
   egressDenied(): null {
     return null;
+  }
+
+  /** The file `/run/console` of the guest. */
+  async readConsole(folder: string): Promise<ConsoleOutput | null> {
+    const file = await open(join(folder, 'run', 'console'), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
+      nullIf('ENOENT', 'ELOOP'),
+    );
+    if (file === null) return { text: '', truncated: false };
+    try {
+      const { size } = await file.stat();
+      const kept = Math.min(size, CONSOLE_BYTES);
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(kept), 0, kept, size - kept);
+      return { text: buffer.toString('utf8', 0, bytesRead), truncated: size > kept };
+    } finally {
+      await file.close();
+    }
   }
 
   async figures(folder: string, state: DriverState): Promise<VmFigures> {

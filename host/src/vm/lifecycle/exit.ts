@@ -4,6 +4,7 @@
 import type { VmDeathCode } from '@berth/protocol/host.ts';
 import { HostError, boundedMessageOf } from '../host-error.ts';
 import type { RunningVm } from '../driver.ts';
+import { keepConsole } from './consoles.ts';
 import { modelsOf } from './models.ts';
 import type { LifecycleParts, OwnedVm, ProcessWatch } from '../owned/owned-vm.ts';
 
@@ -124,6 +125,7 @@ export async function markDead(
   // daemon also finds it dead.
   await orLog(parts, vm, 'the record of a dead VM was not written', () => parts.directory.write(dead));
   vm.record = dead;
+  await keepConsole(parts, vm);
   await orLog(parts, vm, 'a dead VM was not cleaned up', async () => {
     await release(parts, vm);
     await parts.directory.write(vm.record);

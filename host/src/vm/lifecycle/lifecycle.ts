@@ -10,8 +10,6 @@
 // Must not know HTTP.
 import type { Duplex, Readable } from 'node:stream';
 import type { VmClone } from '@berth/protocol/calls/clones.ts';
-import type { VmMetrics } from '@berth/protocol/calls/metrics.ts';
-import type { VmSshHostKey } from '@berth/protocol/calls/vms.ts';
 import type { VmSpec, VmView } from '@berth/protocol/host.ts';
 import { growthOf, reservationOf, type Amounts } from '../admission.ts';
 import type { GuestClient } from '../../guest/client.ts';
@@ -20,6 +18,7 @@ import { HostError } from '../host-error.ts';
 import { Capacity, type Admission } from '../owned/capacity.ts';
 import { decideCreate, decideDestroy, decideResize, decideSleep, decideWake, type Verdict } from '../owned/fencing.ts';
 import { cloneInto } from './clone.ts';
+import { VmConsoles } from './consoles.ts';
 import { startVm } from './create.ts';
 import { destroyVm } from './destroy.ts';
 import { changeEgress, type EgressOrder } from './egress.ts';
@@ -51,6 +50,7 @@ export class VmLifecycle {
   readonly #unread: UnreadVms;
   readonly #room: Room;
   readonly sampler: MetricsSampler;
+  readonly consoles: VmConsoles;
 
   constructor(parts: LifecycleParts, admission: Admission) {
     this.#parts = parts;
@@ -59,6 +59,7 @@ export class VmLifecycle {
     this.#capacity = new Capacity(admission, () => this.#vms.values());
     this.#room = new Room(() => this.#vms.values(), parts.pool);
     this.sampler = new MetricsSampler(parts, this.#vms);
+    this.consoles = new VmConsoles(parts, this.#vms);
   }
 
   /**
@@ -210,13 +211,13 @@ export class VmLifecycle {
     return this.#vms.running(id, epoch);
   }
 
-  async metrics(id: string, signal: AbortSignal): Promise<VmMetrics> {
+  async metrics(id: string, signal: AbortSignal): ReturnType<typeof metricsOf> {
     const { vm, guest } = this.#vms.running(id);
     return metricsOf(this.#parts, vm, guest, signal);
   }
 
   /** SSH host key of a VM that is or was `running`; `vm_not_found` for others. */
-  sshHostKey(id: string): Promise<VmSshHostKey> {
+  sshHostKey(id: string): ReturnType<typeof sshHostKeyOf> {
     return sshHostKeyOf(this.#parts, id, this.#vms.find(id));
   }
 

@@ -7,6 +7,7 @@ import { makeGuestSecret } from '../../guest/identity.ts';
 import { crashPoint } from '../crash-point.ts';
 import type { VmRecord } from '../directory/record.ts';
 import { NeverContinued, SnapshotUnusable, type RunningVm, type WokenVm } from '../driver.ts';
+import { keepBootConsole } from './consoles.ts';
 import { release } from './exit.ts';
 import { capture, isUnfinished } from './sleep.ts';
 import { egressOf, sizeOf, type LifecycleParts, type OwnedVm } from '../owned/owned-vm.ts';
@@ -157,6 +158,7 @@ async function fromDisk(
       },
     });
   } catch (error) {
+    await keepBootConsole(parts, vm, error);
     throw new BootFailed(error);
   }
   crashPoint('boot:booted');

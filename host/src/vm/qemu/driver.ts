@@ -7,6 +7,7 @@ import {
   DriverError,
   SnapshotUnusable,
   type BootVm,
+  type ConsoleOutput,
   type CreateVm,
   type DriverState,
   type ExistingVm,
@@ -239,6 +240,11 @@ class Driver implements QemuDriver {
 
   egressDenied(state: DriverState): EgressDenied | null {
     return this.#claims.egressDenied(parseState(state)?.slot ?? null);
+  }
+
+  async readConsole(_folder: string, state: DriverState, signal: AbortSignal): Promise<ConsoleOutput | null> {
+    const process = parseState(state)?.process;
+    return (process && (await this.#vms.find(process)?.readConsole(signal))) ?? null;
   }
 
   async figures(folder: string, state: DriverState): Promise<VmFigures> {

@@ -1059,6 +1059,10 @@ export type GetDailyUsageResultDays = {
     machineHours: number;
 };
 
+export type GetDiagnosticsResult = {
+    diagnostics: SandboxDiagnostics;
+};
+
 export type GetEndUserUsageResult = {
     periodStartsAt: string;
     periodEndsAt: string;
@@ -2153,6 +2157,128 @@ export type SandboxCloneReason = {
      * Human-readable.
      */
     message: string;
+};
+
+/**
+ * Why a sandbox is as it is.
+ */
+export type SandboxDiagnostics = {
+    sandboxId: string;
+    status: SandboxStatus | (string & {});
+    /**
+     * Reason of `failed`, or of a sleep or wake that failed; null otherwise.
+     */
+    failure: SandboxDiagnosticsFailure | null;
+    /**
+     * Source of the next wake; null when the sandbox is awake or cannot be woken.
+     */
+    wakesFrom: 'snapshot' | 'disk' | (string & {}) | null;
+    lastStart: SandboxDiagnosticsLastStart;
+    /**
+     * Clone of the repository; null without one.
+     */
+    clone: SandboxDiagnosticsClone | null;
+    /**
+     * Last output on the console of the VM since its start: messages of its kernel, and whatever root wrote. Control characters and such that hide text appear as their code, as `\u{202e}`; colours are removed. Of a dead VM it is kept until the next wake.
+     */
+    console: SandboxDiagnosticsConsole | null;
+    /**
+     * Why `console` is null. Codes: `asleep`, `busy`, `deleted`, `no_host`, `not_kept`, `no_response`, `host_unavailable`, `host_outdated`, `data_key_unusable`. More may be added; clients must accept unknown values.
+     */
+    consoleMissing: SandboxDiagnosticsConsoleMissing | null;
+    /**
+     * Last changes of its status, size and clone, newest first; from the sandbox's last 1,000 activities.
+     */
+    events: Array<SandboxDiagnosticsEvents>;
+};
+
+export type SandboxDiagnosticsClone = {
+    status: 'pending' | 'cloning' | 'cloned' | 'failed' | (string & {});
+    /**
+     * Reason of `failed`; null otherwise.
+     */
+    reason: SandboxDiagnosticsCloneReason | null;
+    /**
+     * Git's last output in the clone that ended, without credentials; null if there was none, and of a sandbox that is being deleted.
+     */
+    output: string | null;
+    /**
+     * Whether earlier output is missing.
+     */
+    truncated: boolean;
+};
+
+export type SandboxDiagnosticsCloneReason = {
+    /**
+     * Machine-readable. More may be added; clients must accept unknown values.
+     */
+    code: string;
+    /**
+     * Human-readable.
+     */
+    message: string;
+};
+
+export type SandboxDiagnosticsConsole = {
+    text: string;
+    /**
+     * Whether earlier output is missing.
+     */
+    truncated: boolean;
+    /**
+     * Whether the VM booted. Otherwise its memory was restored, and the text has no boot messages.
+     */
+    booted: boolean;
+};
+
+export type SandboxDiagnosticsConsoleMissing = {
+    /**
+     * Machine-readable. More may be added; clients must accept unknown values.
+     */
+    code: string;
+    /**
+     * Human-readable.
+     */
+    message: string;
+};
+
+export type SandboxDiagnosticsEvents = {
+    at: string;
+    /**
+     * Kind of an entry of the activity feed. More may be added; clients must accept unknown values.
+     */
+    kind: string;
+    reason: string | null;
+};
+
+export type SandboxDiagnosticsFailure = {
+    /**
+     * Machine-readable. More may be added; clients must accept unknown values.
+     */
+    code: string;
+    /**
+     * Human-readable.
+     */
+    message: string;
+    at: string;
+};
+
+/**
+ * Last start that succeeded, or the create.
+ */
+export type SandboxDiagnosticsLastStart = {
+    /**
+     * `create`: never woken. `wake`: resumed from its snapshot. `boot`: booted from its disk.
+     */
+    kind: 'create' | 'wake' | 'boot' | (string & {});
+    /**
+     * Time of the create request, or at which the sandbox was awake again.
+     */
+    at: string;
+    /**
+     * Why the disk was booted; null otherwise.
+     */
+    reason: string | null;
 };
 
 export type SandboxLastWake = {
@@ -6203,6 +6329,36 @@ export type GetMetricsHistoryResponses = {
 };
 
 export type GetMetricsHistoryResponse = GetMetricsHistoryResponses[keyof GetMetricsHistoryResponses];
+
+export type GetDiagnosticsData = {
+    body?: never;
+    path: {
+        /**
+         * Id of a sandbox.
+         */
+        sandboxId: string;
+    };
+    query?: never;
+    url: '/v1/sandboxes/{sandboxId}/diagnostics';
+};
+
+export type GetDiagnosticsErrors = {
+    /**
+     * A failure.
+     */
+    default: ErrorEnvelope;
+};
+
+export type GetDiagnosticsError = GetDiagnosticsErrors[keyof GetDiagnosticsErrors];
+
+export type GetDiagnosticsResponses = {
+    /**
+     * Success.
+     */
+    200: GetDiagnosticsResult;
+};
+
+export type GetDiagnosticsResponse = GetDiagnosticsResponses[keyof GetDiagnosticsResponses];
 
 export type SampleMetricsData = {
     body?: never;

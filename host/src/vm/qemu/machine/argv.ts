@@ -1,6 +1,7 @@
 // Builds QEMU's command line from plain values: the VM's hardware (machine.ts) plus the files,
 // sockets and user of one start. Pure. Paths are inside the jail (jail.ts). Contains no secret:
 // every user of the host can read it.
+import { CONSOLE_BYTES } from '@berth/protocol/calls/vms.ts';
 import { TEMPLATE_SIZE } from '../../machine-size.ts';
 import { acceleratorOptions, machineOptions, type Virtualization } from './machine.ts';
 import { cpuId, moduleMemory, vcpuThread, type Plugged } from './plugged.ts';
@@ -66,9 +67,6 @@ export interface RebootStart extends VmStart {
 /** File descriptor from which a restore reads the device state. */
 export const DEVICE_STATE_FD = 4;
 
-/** Console output kept inside QEMU, read with `ringbuf-read`. Must be a power of two. */
-export const CONSOLE_BYTES = 65_536;
-
 /** All arguments after the program name. */
 export function qemuArgv(start: BootStart | RestoreStart | RebootStart): string[] {
   return [
@@ -80,6 +78,7 @@ export function qemuArgv(start: BootStart | RestoreStart | RebootStart): string[
     ...(start.encrypted === true ? ['-object', `secret,id=passphrase,file=${PASSPHRASE_PATH}`] : []),
     ...disks(start).flatMap((disk) => ['-blockdev', JSON.stringify(disk)]),
     ...['-netdev', `tap,id=net0,ifname=${start.tap},script=no,downscript=no,vhost=off`],
+    // The guest's console: its last bytes, in QEMU's memory alone. The size must be a power of two.
     ...['-chardev', `ringbuf,id=console,size=${CONSOLE_BYTES}`],
     ...['-chardev', `socket,id=control,path=${JAIL_PATHS.vm}/${VM_FILES.control},server=on,wait=off`],
     ...['-mon', 'chardev=control,mode=control'],

@@ -6,12 +6,12 @@
 //   paused by an earlier daemon --adopted--> running
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { DriverError } from '../../driver.ts';
+import { DriverError, type ConsoleOutput } from '../../driver.ts';
 import type { ProcessIdentity } from '@berth/os/process-identity.ts';
 import { boundedMessageOf } from '../../host-error.ts';
 import { endProcess, isSame } from '@berth/os/process-identity.ts';
 import { VM_FILES } from '../machine/argv.ts';
-import { panicIn, readConsole } from './console.ts';
+import { Console, panicIn } from './console.ts';
 import type { GuestEnd, SeenEnd } from './death.ts';
 import { QemuEnded } from './launch.ts';
 import { openQmp, type QmpCall, type QmpEvent, type QmpSession } from '../machine/qmp.ts';
@@ -41,6 +41,8 @@ export class Control {
   #retry: NodeJS.Timeout | null = null;
   #warnedAtMs = Number.NEGATIVE_INFINITY;
   #pauseHolds = 0;
+  readonly #console = new Console();
+  #reading: Promise<void> | null = null;
 
   constructor(process: ProcessIdentity, ended: AbortSignal | null, warn: (message: string, data?: object) => void) {
     this.#process = process;
@@ -142,12 +144,29 @@ export class Control {
     };
   }
 
+  /**
+   * Console output since the start of QEMU; after an exit, as far as it was read before, or null.
+   * Concurrent calls share one command. Rejects if QEMU does not respond.
+   */
+  async readConsole(signal: AbortSignal): Promise<ConsoleOutput | null> {
+    await this.#ending;
+    if (await isSame(this.#process)) {
+      this.#reading ??= this.#takeConsole(signal).finally(() => (this.#reading = null));
+      await this.#reading;
+    }
+    return this.#console.content;
+  }
+
   /** Closes the connection; QEMU keeps running. */
   close(): void {
     this.#closed.abort(new DriverError('the control of the VM was closed'));
     clearTimeout(this.#retry ?? undefined);
     this.#qmp?.close();
     this.#qmp = null;
+  }
+
+  async #takeConsole(signal: AbortSignal): Promise<void> {
+    await this.#console.take(await this.session(signal), signal);
   }
 
   /** Via the process's own root: the folder may have been renamed. */
@@ -201,7 +220,8 @@ export class Control {
   async #end(qmp: QmpSession): Promise<void> {
     const signal = AbortSignal.timeout(CALL_DEADLINE_MS);
     try {
-      const panic = panicIn(await readConsole(qmp, signal));
+      await this.#console.take(qmp, signal);
+      const panic = panicIn(this.#console.content?.text ?? '');
       if (panic !== null && this.#guestEnd !== null) this.#guestEnd.panic = panic;
     } catch (error) {
       // A QEMU that exited by a signal no longer responds.

@@ -4,9 +4,9 @@ import { health } from '@berth/protocol/calls/identity.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import { GuestRefusal, type Guests } from '../../../guest/client.ts';
 import { assertSpoken } from '../../../guest/protocol-version.ts';
-import { DriverError, type GuestEndpoint } from '../../driver.ts';
+import { SilentBoot, DriverError, type GuestEndpoint } from '../../driver.ts';
 import type { RestoreBase } from '../template/bases.ts';
-import { readConsole } from '../process/console.ts';
+import { Console } from '../process/console.ts';
 import { plugCpus } from '../machine/hotplug.ts';
 import { TEMPLATE_SIZE, VCPU_MAX } from '../../machine-size.ts';
 import { bootsWithAllCpus, type Accelerator } from '../machine/machine.ts';
@@ -57,7 +57,7 @@ interface BootingVm {
 
 /**
  * Runs the VM, with all possible vCPUs where required, and resolves when its guest daemon responds.
- * Rejects with {@link DriverError}, including the console output.
+ * Rejects with {@link SilentBoot} if it does not, and with {@link DriverError}.
  */
 export async function bootToGuest(machine: BootingVm, signal: AbortSignal): Promise<void> {
   await plugCpus(machine.qmp, bootsWithAllCpus(machine.accelerator) ? VCPU_MAX - TEMPLATE_SIZE.vcpu : 0, signal);
@@ -90,6 +90,9 @@ async function untilGuestAnswers({ endpoint, guests, qmp, deadlineMs }: BootingV
   }
   signal.throwIfAborted();
   const last = seen instanceof GuestRefusal ? seen.message : `no response within ${deadlineMs / 1_000} s of the boot`;
-  const shown = (await readConsole(qmp, signal)).slice(-CONSOLE_SHOWN).trim() || '(nothing)';
-  throw new DriverError(`the guest daemon: ${last}; last console output: ${shown}`, { cause: seen });
+  const console = new Console();
+  await console.take(qmp, signal);
+  const { content } = console;
+  const shown = content?.text.slice(-CONSOLE_SHOWN).trim() || '(nothing)';
+  throw new SilentBoot(`the guest daemon: ${last}; last console output: ${shown}`, content, { cause: seen });
 }

@@ -147,3 +147,15 @@ test('a VM that shuts down stays paused until its daemon has read the reason', (
     [['shutdown=pause'], ['shutdown=pause'], []],
   );
 });
+
+test('a guest writes to one console, which is a ring of 64 KiB in the memory of QEMU, and to no file', () => {
+  for (const start of [RESTORE, BOOT, REBOOT]) {
+    const argv = qemuArgv(start);
+    const [console, control, ...others] = valuesOf(argv, '-chardev');
+    assert.deepEqual([console, others], ['ringbuf,id=console,size=65536', []]);
+    assert.match(control ?? '', /^socket,id=control,/);
+    for (const option of ['-serial', '-parallel', '-debugcon', '-D', '-logfile'])
+      assert.deepEqual(valuesOf(argv, option), [], option);
+    assert.ok(argv.includes('-nodefaults'));
+  }
+});
