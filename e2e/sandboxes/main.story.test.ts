@@ -5,6 +5,8 @@ import { randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { readProcessOutput, startProcess } from '@berth/contract/commands/processes.ts';
 import { fileContent } from '@berth/contract/files/files.ts';
+import { createFileLink } from '@berth/contract/files/links.ts';
+import { watchFiles } from '@berth/contract/files/watch.ts';
 import { getEndUserUsage } from '@berth/contract/usage/usage.ts';
 import type { z } from 'zod';
 import { startGitServerIn, type NamespaceGitServer } from '../../guest/test/clones/git-server-process.ts';
@@ -106,6 +108,39 @@ test('a file is written and read unchanged', async () => {
   const read = await call(parts.caller, 'GET', `/v1/sandboxes/${id}/file?path=made/bytes`);
   assert.equal(fileContent.parse(read.body).content, content);
   assert.equal(await run('base64 -w 0 made/bytes'), content);
+});
+
+test('a link stores a file, whose folder reports the change, and sends a part of it', async () => {
+  const changes = async (cursor?: string): Promise<z.infer<typeof watchFiles.response.body>> => {
+    const query = new URLSearchParams({ path: 'made', ...(cursor === undefined ? {} : { cursor }) }).toString();
+    const path = `/v1/sandboxes/${id}/files/changes?${query}`;
+    const { status, body } = await call(parts.caller, 'GET', path, undefined, { headers: { prefer: 'wait=20' } });
+    assert.equal(status, 200, JSON.stringify(body));
+    return watchFiles.response.body.parse(body);
+  };
+  const link = async (action: 'read' | 'write'): Promise<string> => {
+    const { body } = await call(parts.caller, 'POST', `/v1/sandboxes/${id}/files/links`, {
+      path: 'made/shared',
+      action,
+    });
+    return createFileLink.response.body.parse(body).link.url;
+  };
+  const { cursor } = await changes();
+  const content = randomBytes(5_000);
+  const stored = await fetch(await link('write'), { method: 'PUT', body: content });
+  assert.equal(stored.status, 200, await stored.text());
+  const { changes: found, reset } = await changes(cursor);
+  assert.deepEqual([found.map(({ path }) => path).includes('/code/made/shared'), reset], [true, false]);
+  const part = await fetch(await link('read'), { headers: { range: 'bytes=100-1099' } });
+  assert.equal(part.status, 206);
+  assert.deepEqual(Buffer.from(await part.arrayBuffer()), content.subarray(100, 1_100));
+});
+
+test('a variable is in the environment of new commands and in no file', async () => {
+  const body = { variables: { STORY_TOKEN: 'told-once' } };
+  assert.equal((await call(parts.caller, 'PUT', `/v1/sandboxes/${id}/variables`, body)).status, 200);
+  assert.equal(await run('printenv STORY_TOKEN'), 'told-once\n');
+  assert.equal(await run('sudo grep -rlsF told-once /etc /run /home /code /tmp /var; true'), '');
 });
 
 test('`berth shell` is a terminal, and returns the exit code of the shell', async () => {

@@ -172,9 +172,10 @@ export class FakeDriver implements VmDriver {
 
   /** The file `/run/console` of the guest. */
   async readConsole(folder: string): Promise<ConsoleOutput | null> {
-    const file = await open(join(folder, 'run', 'console'), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
-      nullIf('ENOENT', 'ELOOP'),
-    );
+    const file = await open(
+      join(folder, 'run', 'console'),
+      constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
+    ).catch(nullIf('ENOENT', 'ELOOP'));
     if (file === null) return { text: '', truncated: false };
     try {
       const { size } = await file.stat();
