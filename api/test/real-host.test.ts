@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -236,4 +236,20 @@ test('files are written, listed and read through all layers, concurrently with c
     assert.deepEqual([answer.status, answer.body['error']?.['code']], [status, code], path);
   }
   await send(`/v1/sandboxes/${id}/destroy`, {});
+});
+
+test("the status reason of a dead VM does not have its host's text", async () => {
+  const created = await send(`/v1/orgs/${key.orgId}/sandboxes`, { agent: 'agent_one', projectId: key.projectId });
+  const id = String(created.body['sandbox']?.['id']);
+  const sandbox = async () => (await send(`/v1/sandboxes/${id}`)).body['sandbox'];
+  while ((await sandbox())?.['status'] !== 'ready');
+  const record = await readFile(join(folder, 'data', 'host', 'vms', id, 'record.json'), 'utf8');
+  const { driverState } = JSON.parse(record) as { driverState: { process: { pid: number } } };
+  process.kill(driverState.process.pid, 'SIGKILL');
+  let failed = await sandbox();
+  while (failed?.['status'] !== 'failed') failed = await sandbox();
+  assert.deepEqual(failed['statusReason'], {
+    code: 'process_ended',
+    message: 'the process of its VM exited. Wake the sandbox if wakesFrom is set; otherwise create another one',
+  });
 });

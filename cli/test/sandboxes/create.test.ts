@@ -316,7 +316,7 @@ test('ensure of a sandbox that cannot be woken exits with 1 and the reason', asy
   service.api.host.refuseWakes.push({ code: 'wake_failed', message: 'no memory left' });
   const { code, stdout, stderr } = await service.run(['sandbox', 'ensure', '--key', 'no wake']);
   assert.deepEqual([code, stdout], [1, '']);
-  assert.match(stderr, new RegExp(`${id} is stopped: .*no memory left.*wake_failed`));
+  assert.match(stderr, new RegExp(`${id} is stopped: .*its VM could not be woken.*wake_failed`));
 });
 
 test('update sets and removes labels, renames, and sets the idle time', async () => {

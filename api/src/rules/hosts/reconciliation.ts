@@ -41,7 +41,6 @@ export interface VmFacts {
   epoch: number;
   status: VmStatus;
   keeps?: VmView['keeps'];
-  reason?: string | undefined;
   deathCode?: VmDeathCode | undefined;
   size: Allocation | null;
   /** Absent: it never had an egress policy. */

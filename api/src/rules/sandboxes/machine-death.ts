@@ -1,6 +1,8 @@
-// Reasons for the loss of a sandbox's VM: a code for programs and a message for people. Pure.
+// Reasons for the loss of a sandbox's VM, and for a failed request to its host: a code for programs
+// and a message for tenants. A host's own text may name its paths, processes and addresses: it
+// belongs in logs alone. Pure.
 
-import type { VmDeathCode } from '@berth/protocol/host.ts';
+import type { HostErrorCode, VmDeathCode } from '@berth/protocol/host.ts';
 
 export interface Reason {
   code: string;
@@ -23,11 +25,40 @@ export function isDeathCode(code: string): code is VmDeathCode {
   return Object.hasOwn(SENTENCES, code);
 }
 
-/** The reason of a dead VM as far as its host knows; `reason` is the host's text. */
-export function deathOf(vm: { deathCode?: VmDeathCode | undefined; reason?: string | undefined }): Reason {
-  const code = vm.deathCode ?? 'process_ended';
-  return { code, message: vm.reason === undefined ? SENTENCES[code] : `${SENTENCES[code]}: ${vm.reason}` };
+/** The reason of a dead VM as far as its host knows. */
+export function deathOf({ deathCode: code = 'process_ended' }: { deathCode?: VmDeathCode | undefined }): Reason {
+  return { code, message: `${SENTENCES[code]}. Wake the sandbox if wakesFrom is set; otherwise create another one` };
 }
+
+/** Code of a failed request to a host: the host's refusal, or the API's reason. */
+export type RequestFailure =
+  | HostErrorCode
+  | 'host_unreachable'
+  | 'host_timeout'
+  | 'invalid_answer'
+  | 'host_unknown'
+  | 'data_key_unusable';
+
+const NO_RESPONSE = 'its host did not respond. Try again later';
+const FAILURES: { readonly [code in RequestFailure]?: string } = {
+  create_failed: "its VM did not start. Create another sandbox; the operator's log has the reason",
+  insufficient_capacity: 'its host has no capacity for its VM. Try again later, or with a smaller size',
+  sleep_failed: "its VM could not be captured and keeps running. Try again; the operator's log has the reason",
+  wake_failed: "its VM could not be woken. Try again; the operator's log has the reason",
+  resize_failed: 'its VM could not be resized while it runs. The next wake applies the size',
+  guest_unreachable: 'its guest did not respond. Try again later',
+  host_unreachable: NO_RESPONSE,
+  host_timeout: NO_RESPONSE,
+  data_key_unusable: 'the key of its disk cannot be decrypted. The operator must restore the secret key',
+};
+
+/** The reason of a create, sleep, wake or resize that failed. */
+export function failureOf(code: RequestFailure): Reason {
+  return { code, message: FAILURES[code] ?? "its host refused the request. The operator's log has the reason" };
+}
+
+/** Reason of a wake that booted the disk. */
+export const NO_SNAPSHOT = 'it had no usable snapshot, so its disk was booted';
 
 /** The host does not respond, so the VM's fate is unknown. */
 export const HOST_LOST: Reason = { code: 'host_lost', message: 'its host does not respond' };

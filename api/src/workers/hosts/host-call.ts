@@ -4,6 +4,7 @@ import { HostError } from '../../hosts/error.ts';
 import type { HostClient } from '../../hosts/client.ts';
 import { UnsealError } from '../../services/context/sealed.ts';
 import type { LifecycleStep, LifecycleStepKind } from '../../services/context/lifecycle-port.ts';
+import { failureOf, type Reason, type RequestFailure } from '../../rules/sandboxes/machine-death.ts';
 import type { VmView } from '@berth/protocol/host.ts';
 import { findSandbox } from '../../store/sandboxes/sandboxes.ts';
 import type { SandboxRow } from '../../store/database/schema.ts';
@@ -33,7 +34,7 @@ interface HostCall<T> {
 type CallOutcome<T> =
   | { kind: 'answered'; answer: T }
   | { kind: 'void' }
-  | { kind: 'failed'; code: string; message: string; sandbox: SandboxRow; host: HostClient | null };
+  | { kind: 'failed'; reason: Reason; sandbox: SandboxRow; host: HostClient | null };
 
 /**
  * Calls the sandbox's host until the outcome is final. Throws the abort reason when this process
@@ -46,6 +47,14 @@ export async function callHost<T>(
 ): Promise<CallOutcome<T>> {
   const { db, hosts, log, stopping, hostTimeoutMs } = context;
   const startedAt = Date.now();
+  const failed = (
+    code: RequestFailure,
+    called: { sandbox: SandboxRow; host: HostClient | null },
+    error?: Error,
+  ): CallOutcome<T> => {
+    log.warn({ err: error, sandboxId: step.sandboxId, code }, `${call.what}: failed`);
+    return { kind: 'failed', reason: failureOf(code), ...called };
+  };
   let overtaken: HostError | undefined;
   for (let attempt = 0; ; attempt += 1) {
     stopping.throwIfAborted();
@@ -55,21 +64,12 @@ export async function callHost<T>(
       const sandbox = await findSandbox(db, step.sandboxId);
       if (sandbox === undefined || sandbox.epoch !== step.epoch || stepKindOf(sandbox) !== call.kind)
         return { kind: 'void' };
-      if (sandbox.host_url === null) {
-        return {
-          kind: 'failed',
-          code: 'host_unknown',
-          message: 'no host was chosen for its VM',
-          sandbox,
-          host: null,
-        };
-      }
+      if (sandbox.host_url === null) return failed('host_unknown', { sandbox, host: null });
 
       const host = hosts.at(sandbox.host_url);
       // The host has seen a newer epoch than the database has: the database was restored from a
       // backup.
-      if (overtaken !== undefined)
-        return { kind: 'failed', code: overtaken.code, message: overtaken.message, sandbox, host };
+      if (overtaken !== undefined) return failed(overtaken.code, { sandbox, host }, overtaken);
       giveUpAt = Math.max(
         call.requestedAt(sandbox).getTime() + hostTimeoutMs,
         startedAt + Math.min(hostTimeoutMs, LATE_TIMEOUT_MS),
@@ -81,15 +81,13 @@ export async function callHost<T>(
       return { kind: 'answered', answer };
     } catch (error) {
       stopping.throwIfAborted();
-      if (error instanceof UnsealError && called !== undefined)
-        return { kind: 'failed', code: 'data_key_unusable', message: error.message, ...called };
+      if (error instanceof UnsealError && called !== undefined) return failed('data_key_unusable', called, error);
       if (error instanceof HostError && called !== undefined) {
         if (error.code === 'stale_epoch' || error.code === 'superseded') {
           overtaken = error;
           continue;
         }
-        if (!error.transient || Date.now() >= giveUpAt)
-          return { kind: 'failed', code: error.code, message: error.message, ...called };
+        if (!error.transient || Date.now() >= giveUpAt) return failed(error.code, called, error);
       }
       if (worthLogging(attempt)) log.warn({ err: error, sandboxId: step.sandboxId, attempt }, `${call.what}: retrying`);
     }

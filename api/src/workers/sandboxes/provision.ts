@@ -34,7 +34,7 @@ export async function provision(context: StepContext, step: LifecycleStep): Prom
           ...step,
           to: 'failed',
           newEpoch: true,
-          reason: { code: outcome.code, message: outcome.message },
+          reason: outcome.reason,
           actor: SYSTEM,
         }),
   );

@@ -41,5 +41,5 @@ async function resizeVm(context: StepContext, step: LifecycleStep): Promise<Resi
   const vm = await findVmOnHost(context, outcome.host, step.sandboxId);
   // The resize may have worked in part, or only the response was lost.
   const verified = vm?.status === 'running' ? sizeOf(vm) : null;
-  return { kind: 'grown', verified, deferred: { code: outcome.code, message: outcome.message } };
+  return { kind: 'grown', verified, deferred: outcome.reason };
 }

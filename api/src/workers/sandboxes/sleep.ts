@@ -3,7 +3,7 @@
 // call and commit are idempotent and fenced.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { VmView } from '@berth/protocol/host.ts';
-import { HOST_LOST, deathOf, VM_LOST, type Reason } from '../../rules/sandboxes/machine-death.ts';
+import { HOST_LOST, deathOf, failureOf, VM_LOST, type Reason } from '../../rules/sandboxes/machine-death.ts';
 import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
 import { settleAwake } from '../../services/clones/clone.ts';
 import { UnsealError } from '../../services/context/sealed.ts';
@@ -51,8 +51,8 @@ async function sleepVm(context: StepContext, step: LifecycleStep): Promise<Captu
     },
   });
   if (outcome.kind === 'void') return outcome;
-  if (outcome.kind === 'answered') return judge(outcome.answer, '');
-  return judge(await findVmOnHost(context, outcome.host, step.sandboxId), outcome.message);
+  if (outcome.kind === 'answered') return judge(outcome.answer, failureOf('sleep_failed'));
+  return judge(await findVmOnHost(context, outcome.host, step.sandboxId), outcome.reason);
 }
 
 function undefinedIfSealed(error: unknown): undefined {
@@ -60,7 +60,7 @@ function undefinedIfSealed(error: unknown): undefined {
 }
 
 /** Outcome for a VM's state; `message` is why the VM is not simply asleep. */
-function judge(vm: VmView | null | undefined, message: string): Captured {
+function judge(vm: VmView | null | undefined, { message }: Reason): Captured {
   switch (vm?.status) {
     case 'asleep':
       return { kind: 'asleep', wakesFrom: remainsOf(vm), size: sizeOf(vm) };

@@ -3,7 +3,7 @@
 // and commit are idempotent and fenced.
 import type { Allocation } from '@berth/contract/sandboxes/machine-sizes.ts';
 import type { VmView, VmWoke } from '@berth/protocol/host.ts';
-import { DISK_LOST, type Reason } from '../../rules/sandboxes/machine-death.ts';
+import { DISK_LOST, NO_SNAPSHOT, type Reason } from '../../rules/sandboxes/machine-death.ts';
 import type { LifecycleStep } from '../../services/context/lifecycle-port.ts';
 import { dataKeyOf } from '../../services/sandboxes/data-key.ts';
 import { recordDeferred } from '../../services/sandboxes/resize.ts';
@@ -49,16 +49,18 @@ async function wakeVm(context: StepContext, step: LifecycleStep): Promise<Woken>
   });
   if (outcome.kind === 'void') return outcome;
   if (outcome.kind === 'answered') return awake(outcome.answer);
-  if (outcome.code === 'nothing_to_wake')
-    return { kind: 'not-woken', to: 'failed', reason: DISK_LOST, wakesFrom: null };
+  const { code, message } = outcome.reason;
+  if (code === 'nothing_to_wake') return { kind: 'not-woken', to: 'failed', reason: DISK_LOST, wakesFrom: null };
   const vm = await findVmOnHost(context, outcome.host, step.sandboxId);
   // Only the response was lost.
   if (vm?.status === 'running' && vm.epoch === step.epoch) return awake(vm);
-  return notWoken(vm, { code: 'wake_failed', message: outcome.message }, outcome.sandbox.wakes_from);
+  return notWoken(vm, { code: 'wake_failed', message }, outcome.sandbox.wakes_from);
 }
 
 function awake(vm: VmView): Woken {
-  return { kind: 'awake', woke: vm.woke ?? null, size: sizeOf(vm) };
+  const { from } = vm.woke ?? {};
+  const woke = from === undefined ? null : { from, reason: from === 'disk' ? NO_SNAPSHOT : null };
+  return { kind: 'awake', woke, size: sizeOf(vm) };
 }
 
 function notWoken(vm: VmView | null | undefined, reason: Reason, wakesFrom: WakeSource | null): Woken {

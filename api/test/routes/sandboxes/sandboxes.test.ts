@@ -75,7 +75,7 @@ test('a create that the host refuses returns 201 with status failed and the reas
   api.host.refuseCreates.push({ code: 'create_failed', message: 'the guest did not answer' });
   const { body } = await settled(api, () => create());
   assert.equal(body.sandbox.status, 'failed');
-  assert.match(body.sandbox.statusReason.message, /the guest did not answer/);
+  assert.match(body.sandbox.statusReason.message, /^its VM did not start\. Create another sandbox/);
 });
 
 test("machineSize overrides the profile's size, and alone it implies the profile", async () => {

@@ -39,12 +39,12 @@ const kindsOf = async (id: string): Promise<string[]> =>
   ).map(({ kind }) => kind);
 
 for (const [deathCode, sentence] of [
-  ['out_of_memory', /^its host ran out of memory and killed its VM: /],
-  ['guest_panic', /^its guest's kernel panicked: /],
-  ['guest_shutdown', /^its guest shut down: /],
+  ['out_of_memory', /^its host ran out of memory and killed its VM\. /],
+  ['guest_panic', /^its guest's kernel panicked\. /],
+  ['guest_shutdown', /^its guest shut down\. /],
   ['guest_reboot', /^its guest rebooted, which ends the VM/],
-  ['qemu_crash', /^its virtual machine monitor crashed: /],
-  ['process_ended', /^the process of its VM exited: /],
+  ['qemu_crash', /^its virtual machine monitor crashed\. /],
+  ['process_ended', /^the process of its VM exited\. /],
 ] as const) {
   test(`a VM death by ${deathCode} fails its sandbox, ends metering at its last life, keeps its disk`, async () => {
     const replica = await startReplica();

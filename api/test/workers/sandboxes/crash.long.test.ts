@@ -263,7 +263,7 @@ for (const point of pointsOf(CRASH_POINTS, 'lost:')) {
     try {
       const row = await world.until(id, ({ status }) => status === 'failed');
       assert.equal(row.status_reason_code, 'process_ended');
-      assert.match(row.status_reason_message ?? '', /its process was killed$/);
+      assert.match(row.status_reason_message ?? '', /^the process of its VM exited\. /);
       assert.equal(row.wakes_from, 'disk');
       assert.deepEqual(await intervalsOf(id), { open: 0, closed: 1 });
       assert.deepEqual(await activityOf(id), ['sandbox_created', 'sandbox_ready', 'sandbox_failed']);

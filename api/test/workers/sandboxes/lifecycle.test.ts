@@ -122,7 +122,7 @@ test('a create fails as host_unreachable if the host stays away; a late VM is de
   await untilTrue('it was destroyed', () => world.host.alive(id).length === 0);
 });
 
-test("a host's refusal fails the sandbox with the host's reason", async () => {
+test("a host's refusal fails the sandbox with the host's code", async () => {
   const replica = await startReplica();
   world.host.refuseCreates.push(
     { code: 'create_failed', message: 'the guest did not answer within 20 s' },
