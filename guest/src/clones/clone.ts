@@ -9,6 +9,7 @@ import { chownSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CloneFailureCode, GuestClone, GuestCloneOutput, GuestCloneResult } from '@berth/protocol/calls/clones.ts';
+import { CLONE_MESSAGE_LENGTH } from '@berth/protocol/guest-limits.ts';
 import { credentialHelper } from './credentials.ts';
 import { readFailure } from './failure.ts';
 import { argumentsOf, environmentOf, fetchedBytes, outputTail, runProgram, watchSize } from './git.ts';
@@ -22,7 +23,6 @@ import type { OomProtection } from '../machine/oom-protection.ts';
 const REMOVAL_WAIT_MS = 5_000;
 const REMOVAL_DEADLINE_MS = 10 * 60_000;
 const FOLDER_PREFIX = '.berth-clone-';
-const MESSAGE_LENGTH = 2_000;
 const MIB = 2 ** 20;
 
 /** The clone was ended from outside: no caller gets a result. */
@@ -266,7 +266,7 @@ function failureOf(error: unknown): GuestCloneResult {
   const failed = (code: CloneFailureCode, message: string): GuestCloneResult => ({
     outcome: 'failed',
     code,
-    message: message.slice(0, MESSAGE_LENGTH),
+    message: message.slice(0, CLONE_MESSAGE_LENGTH),
   });
   if (error instanceof Stopped) return failed(error.code, error.message);
 

@@ -1,5 +1,6 @@
 // Maps git's last output to a failure code. Pure. Git runs without a locale, so in English.
 import type { CloneFailureCode } from '@berth/protocol/calls/clones.ts';
+import { CLONE_MESSAGE_LENGTH } from '@berth/protocol/guest-limits.ts';
 
 /** The first match decides. Disk errors have many symptoms; network errors vary most. */
 const MEANINGS: readonly [RegExp, CloneFailureCode][] = [
@@ -17,11 +18,16 @@ const MEANINGS: readonly [RegExp, CloneFailureCode][] = [
 const PROGRESS_LINE = /^(Cloning into |remote: |warning: redirecting |\s*$)/;
 const TOLD_LINES = 3;
 
-/** Returns the code for git's stderr, and the last relevant lines. */
+/**
+ * Returns the code for git's stderr, and the last relevant lines, as many as fit into a message. A
+ * line is never cut: the control plane could not find the rest of a secret in it.
+ */
 export function readFailure(stderr: string): { code: CloneFailureCode; words: string } {
   const lines = stderr.split('\n').filter((line) => !PROGRESS_LINE.test(line));
   // The server controls its own lines; only git's lines count.
   const own = lines.join('\n');
   const code = MEANINGS.find(([pattern]) => pattern.test(own))?.[1] ?? 'failed';
-  return { code, words: lines.slice(-TOLD_LINES).join('; ') };
+  const told = lines.slice(-TOLD_LINES);
+  while (told.join('; ').length > CLONE_MESSAGE_LENGTH) told.shift();
+  return { code, words: told.join('; ') };
 }

@@ -43,6 +43,7 @@ export function outputTail(): Tail {
 
 interface Ended {
   code: number | null;
+  /** The last whole lines of its stderr: a line cut inside a secret would leave a part of it. */
   words: string;
 }
 
@@ -74,7 +75,8 @@ export async function runProgram(program: string, args: readonly string[], optio
   try {
     const code = await ended.promise;
     signal.throwIfAborted();
-    return { code, words: words.text() };
+    const text = words.text();
+    return { code, words: words.truncated ? text.replace(/^[^\n]*\n?/, '') : text };
   } finally {
     signal.removeEventListener('abort', kill);
   }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CloneFailureCode } from '@berth/protocol/calls/clones.ts';
+import { CLONE_MESSAGE_LENGTH } from '@berth/protocol/guest-limits.ts';
 import { readFailure } from '../../src/clones/failure.ts';
 
 const URL = 'https://git.example.test/acme/web.git';
@@ -49,4 +50,11 @@ for (const [code, words] of TABLE) {
 test('only the last lines are reported, without lines from the host and progress of git', () => {
   const said = `Cloning into 'work'...\nremote: No space left on device\none\ntwo\nthree\n\nfour\nremote: more\n`;
   assert.deepEqual(readFailure(said), { code: 'failed', words: 'two; three; four' });
+});
+
+test('lines that do not fit into a message are left out, never cut', () => {
+  const long = 'x'.repeat(CLONE_MESSAGE_LENGTH - 'two; '.length);
+  assert.equal(readFailure(`one\ntwo\n${long}\n`).words, `two; ${long}`);
+  assert.equal(readFailure(`one\ntwo\n${long}y\n`).words, `${long}y`);
+  assert.deepEqual(readFailure(`one\nfatal: ${long}: Connection refused\n`), { code: 'network', words: '' });
 });

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, afterEach, before, test, type TestContext } from 'node:test';
@@ -216,6 +217,47 @@ for (const [title, credentials] of [
     assert.equal(result.code, 'access_denied', result.message);
     assert.deepEqual(readdirSync(daemon.codeFolder), []);
     assert.equal(existsSync(join(daemon.folder, 'clone-run')), false);
+  });
+}
+
+for (const [title, kept, answer] of [
+  [
+    'start of the kept output',
+    8_192,
+    (text: string, response: ServerResponse) => response.writeHead(500, { 'content-type': 'text/plain' }).end(text),
+  ],
+  [
+    'end of the message',
+    2_000,
+    (text: string, response: ServerResponse) => {
+      const packet = `ERR ${text}`;
+      const length = (packet.length + 4).toString(16).padStart(4, '0');
+      response.writeHead(200, { 'content-type': 'application/x-git-upload-pack-advertisement' });
+      response.end(`001e# service=git-upload-pack\n0000${length}${packet}`);
+    },
+  ],
+] as const) {
+  test(`a secret that the host repeats across the ${title} leaves no part in the message`, async (t) => {
+    const daemon = await startDaemon(t);
+    const { token } = CREDENTIALS;
+    const padding = (words: string): string => 'x'.repeat(kept - words.length - token.length / 2);
+    const after = `\nfatal: unable to access '${closed()}/': The requested URL returned error: 500\n`;
+    const text = kept === 8_192 ? token + padding(after) : padding('fatal: remote error: ') + token;
+    git.script = {
+      fits: () => true,
+      answer: (request, response) => {
+        if (request.headers.authorization === undefined)
+          response.writeHead(401, { 'www-authenticate': 'Basic realm="tests"' }).end();
+        else answer(text, response);
+      },
+    };
+    const result = await clone(daemon, closed(), { credentials: CREDENTIALS });
+    assert.ok(result.outcome === 'failed');
+    const parts = Array.from({ length: token.length - 7 }, (_, at) => token.slice(at, at + 8));
+    assert.deepEqual(
+      parts.filter((part) => result.message.replaceAll(token, '').includes(part)),
+      [],
+    );
   });
 }
 
