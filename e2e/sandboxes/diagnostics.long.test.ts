@@ -1,4 +1,4 @@
-// Diagnostics of a real VM: the console while it runs, after a panic and after the boot that follows.
+// Diagnostics of a real VM: its console while it runs, after a panic, and after the next boot.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { getDiagnostics, type SandboxDiagnostics } from '@berth/contract/diagnostics/diagnostics.ts';
