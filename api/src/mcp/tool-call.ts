@@ -8,7 +8,8 @@ import {
   waitSeconds,
   type ToolArguments,
 } from '@berth/contract/mcp/arguments.ts';
-import { MCP_TOOLS, type McpTool } from '@berth/contract/mcp/tools.ts';
+import type { McpTool } from '@berth/contract/mcp/tool.ts';
+import { MCP_TOOLS } from '@berth/contract/mcp/tools.ts';
 import type { ErrorEnvelope } from '@berth/contract/route/errors.ts';
 import type { CallToolResult, Tool } from '@modelcontextprotocol/server';
 import type { BoundAnswer } from '../call/bind.ts';

@@ -3,7 +3,8 @@
 import { HOLD_SECONDS } from '../route/limits.ts';
 import { argumentsOf, WAIT_ARGUMENT } from './arguments.ts';
 import { DEFAULT_TOOLSETS, MCP_BODY_BYTES, mcpEndpoint, MCP_TOOLSETS, type McpToolset } from './endpoint.ts';
-import { MCP_TOOLS, type McpTool } from './tools.ts';
+import type { McpTool } from './tool.ts';
+import { MCP_TOOLS } from './tools.ts';
 
 const { min, max } = HOLD_SECONDS;
 
