@@ -1,6 +1,7 @@
-// Work of quiet sandboxes beside one that burns CPU, memory, disk and network at once: their rate
-// beside it, divided by their fair share of the rate without it. 1 means that the busy sandbox took
-// no more than its own share. Usage: npm run bench:neighbours -- [--neighbours N] [--rounds N]
+// Work of quiet sandboxes beside a busy one: their rate beside it, divided by their fair share of
+// the rate without it. 1 means that the busy sandbox took no more than its own share. It burns CPU,
+// memory, disk and network at once, or with `--processes` runs as many as it may, which write at
+// full speed. Usage: npm run bench:neighbours -- [--processes] [--neighbours N] [--rounds N]
 // [--seconds N] [--json]
 import { cpus } from 'node:os';
 import { Progress } from '@berth/machine/output/progress.ts';
@@ -8,6 +9,7 @@ import { cgroupFault } from '@berth/machine/supervisor/cgroups.ts';
 import { Burner } from './neighbours/burner.ts';
 import { fairShare } from './neighbours/fair-share.ts';
 import { measureRates, RESOURCES, type Rates, type Resource } from './neighbours/rates.ts';
+import { Writers } from './neighbours/writers.ts';
 import { hardware } from './world/hardware.ts';
 import { withWorld } from './world/installation.ts';
 import { readOptions } from './world/options.ts';
@@ -17,6 +19,7 @@ import { figureOf, renderTable, round, rounded, type Figure } from './world/stat
 const BUSY_VCPU = 2;
 
 const options = readOptions({
+  processes: { type: 'boolean', default: false },
   neighbours: { type: 'string', default: '2' },
   rounds: { type: 'string', default: '3' },
   seconds: { type: 'string', default: '5' },
@@ -26,7 +29,7 @@ const neighbours = options.whole('neighbours', 1, 600);
 const rounds = options.whole('rounds', 1, 600);
 const seconds = options.whole('seconds', 1, 600);
 
-const shares: Record<Resource, number[]> = { cpu: [], disk: [], network: [] };
+const shares: Record<Resource, number[]> = { cpu: [], disk: [], network: [], exec: [] };
 const progress = new Progress();
 const environment = { BERTH_POOL_MIN: '0', BERTH_POOL_MAX: '0', BERTH_CPU_OVERCOMMIT: '64' };
 const accelerator = await withWorld(progress, environment, async (world) => {
@@ -35,7 +38,7 @@ const accelerator = await withWorld(progress, environment, async (world) => {
       Array.from({ length: neighbours }, () => world.client.createAwake({ name: 'neighbour', machineSize: 'small' })),
     ),
   );
-  const busy = await Burner.create(world);
+  const busy = await (options.values.processes ? Writers : Burner).create(world);
   const vcpus = [BUSY_VCPU, ...quiet.map(() => 1)];
   await progress.step(`${rounds} rounds without and with the busy sandbox`, async (report) => {
     for (let round = 1; round <= rounds; round += 1) {
@@ -77,7 +80,7 @@ if (options.values.json) {
     JSON.stringify({
       neighbourShare: Math.min(...figures.map(([, { median }]) => round(median, 2))),
       ...Object.fromEntries(figures.map(([resource, figure]) => [`${resource}Share`, rounded(figure, 2)])),
-      ...{ neighbours, rounds, seconds, limits, machine: hardware(), accelerator },
+      ...{ processes: options.values.processes, neighbours, rounds, seconds, limits, machine: hardware(), accelerator },
     }),
   );
 }

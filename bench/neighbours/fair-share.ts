@@ -2,13 +2,13 @@
 import type { Resource } from './rates.ts';
 
 /**
- * CPU is divided by vCPUs, and no sandbox gets more than its vCPUs. Disk and network are divided
- * evenly among the sandboxes that use them at the same time.
+ * CPU, and with it commands, is divided by vCPUs, and no sandbox gets more than its vCPUs. Disk and
+ * network are divided evenly among the sandboxes that use them at the same time.
  * @param vcpus of all sandboxes; the first is the busy one, the others have one each
  */
 export function fairShare(resource: Resource, vcpus: readonly number[], cores: number): number {
   const [, ...neighbours] = vcpus;
-  if (resource !== 'cpu') return neighbours.length / vcpus.length;
+  if (resource === 'disk' || resource === 'network') return neighbours.length / vcpus.length;
 
   return perVcpu(vcpus, cores) / perVcpu(neighbours, cores);
 }

@@ -3,9 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '../world/client.ts';
 import type { BenchWorld } from '../world/installation.ts';
 
-export const RESOURCES = ['cpu', 'disk', 'network'] as const;
+export const RESOURCES = ['cpu', 'disk', 'network', 'exec'] as const;
 export type Resource = (typeof RESOURCES)[number];
-/** Loops, bytes written, bytes downloaded, per second. */
+/** Loops, bytes written, bytes downloaded, commands in turn, per second. */
 export type Rates = Record<Resource, number>;
 
 /** File for downloads. */
@@ -22,10 +22,12 @@ export async function measureRates(
   const disk = await each((id) => numberOf(client, id, diskScript(seconds)));
   await Promise.all(ids.map((id) => client.exec(id, makeFile)));
   const network = await each((id) => downloaded(client, url, id, seconds));
+  const exec = await each((id) => executed(client, id, seconds));
   return ids.map((_id, at) => ({
     cpu: (cpu[at] ?? 0) / seconds,
     disk: (disk[at] ?? 0) / seconds,
     network: (network[at] ?? 0) / seconds,
+    exec: exec[at] ?? 0,
   }));
 }
 
@@ -43,6 +45,17 @@ async function numberOf(client: Client, id: string, command: string): Promise<nu
   const value = Number(answer.stdout);
   if (!(value > 0)) throw new Error(`${command} answered ${JSON.stringify(answer)}`);
   return value;
+}
+
+/** Commands per second, in turn; at least one runs. */
+async function executed(client: Client, id: string, seconds: number): Promise<number> {
+  const startedAt = performance.now();
+  let commands = 0;
+  do {
+    await client.exec(id, 'echo done');
+    commands += 1;
+  } while (performance.now() - startedAt < seconds * 1_000);
+  return (commands * 1_000) / (performance.now() - startedAt);
 }
 
 /** Bytes of a file that was downloaded again and again. */

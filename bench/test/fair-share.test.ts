@@ -9,6 +9,7 @@ test('the fair share of CPU follows vCPUs and cores', () => {
   assert.equal(fairShare('cpu', [2, 1, 1], 8), 1);
   // Without the busy sandbox four neighbours already share two cores.
   assert.equal(fairShare('cpu', [4, 1, 1, 1, 1], 2), 0.5);
+  assert.equal(fairShare('exec', [2, 1, 1], 2), 0.5);
 });
 
 test('disk and network are shared evenly by those that use them', () => {
