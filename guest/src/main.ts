@@ -12,6 +12,7 @@ import { Commands } from './commands/commands.ts';
 import { Launcher } from './keeper/launcher.ts';
 import { readConfig } from './machine/config.ts';
 import { FileAgent } from './files/agent.ts';
+import fileAppends from './files/append.pl';
 import fileChanges from './files/changes.pl';
 import fileProgram from './files/program.pl';
 import fileWatch from './files/watch.pl';
@@ -58,7 +59,7 @@ const keeper = new Keeper(join(config.runFolder, 'keeper'), keeperProgram, confi
 const launcher = new Launcher(config, keeper);
 const commands = new Commands(launcher, sessions, config.maxRunning);
 const terminals = new Terminals(launcher, sessions, config.maxTerminals);
-const fileAgent = new FileAgent(config, fileChanges + fileWatch + fileProgram, protection);
+const fileAgent = new FileAgent(config, fileChanges + fileAppends + fileWatch + fileProgram, protection);
 const files = new Files(fileAgent);
 launcher.recover();
 await Promise.all([keeper.connect(), fileAgent.start()]);

@@ -10,9 +10,10 @@ import { bundleGuestDaemon } from '../src/bundle.ts';
 const SOURCES = join(import.meta.dirname, '../src');
 const programs = globSync('**/*.pl', { cwd: SOURCES }).toSorted();
 
-test('there are six Perl programs', () => {
+test('there are seven Perl programs', () => {
   assert.deepEqual(programs, [
     'clones/git-credential.pl',
+    'files/append.pl',
     'files/changes.pl',
     'files/program.pl',
     'files/watch.pl',

@@ -16,7 +16,7 @@ export class FileAgent {
   readonly #protection: OomProtection | undefined;
   #listening: Promise<void> | undefined;
 
-  /** `program`: the text of changes.pl, watch.pl and program.pl. `protection`: not inherited. */
+  /** `program`: the text of the Perl files. `protection`: not inherited. */
   constructor(
     { runFolder, user }: Pick<GuestConfig, 'runFolder' | 'user'>,
     program: string,

@@ -28,17 +28,24 @@ sub enter {
   chdir $folder or refuse($! + 0);
 }
 
-# Writes the content, and $rest bytes that have yet to arrive.
-sub put {
-  my ($file, $content, $rest) = @_;
+sub put_all {
+  my ($file, $content) = @_;
   for (my $at = 0; $at < length $content;) {
     my $sent = syswrite($file, $content, length($content) - $at, $at);
     return 0 unless defined $sent;
     $at += $sent;
-    if ($at == length $content && $rest > 0) {
-      ($content, $at) = (take($rest < $piece ? $rest : $piece), 0);
-      $rest -= length $content;
-    }
+  }
+  return 1;
+}
+
+# Writes the content, and $rest bytes that have yet to arrive.
+sub put {
+  my ($file, $content, $rest) = @_;
+  put_all($file, $content) or return 0;
+  while ($rest > 0) {
+    $content = take($rest < $piece ? $rest : $piece);
+    $rest -= length $content;
+    put_all($file, $content) or return 0;
   }
   return syscall($fsync, fileno($file)) == 0 || $! == $EINVAL;
 }

@@ -32,12 +32,20 @@ interface FileContent {
 }
 
 /** Content of a write, `bytes` long, which the writer sends. */
-interface NewContent {
+interface Content {
   bytes: number;
   content: Readable;
+}
+
+interface NewContent extends Content {
   /** SHA-256 of the content that the write replaces, or `absent`. */
   ifUnchanged?: string | undefined;
   /** Permission bits in octal; by default those of the file that the write replaces. */
+  mode?: string | undefined;
+}
+
+interface Appending {
+  offset: number;
   mode?: string | undefined;
 }
 
@@ -51,7 +59,7 @@ export interface OpenFile {
 }
 
 interface CallOptions {
-  upload?: NewContent;
+  upload?: Content & Pick<NewContent, 'ifUnchanged'>;
   /** Without a limit of time while bytes move. */
   transfer?: boolean;
   /** Places that the call takes one of. */
@@ -143,6 +151,16 @@ export class Files {
       mode === undefined ? -1 : bitsOf(mode),
     ];
     await this.#change(fields, gone, { upload, transfer });
+  }
+
+  /**
+   * Appends to a file of exactly `offset` bytes, or to a new one if that is 0. Bytes that arrived
+   * before a failure stay. `mode`: of a file that the call creates.
+   */
+  async append(path: string, upload: Content & Appending, gone: AbortSignal): Promise<void> {
+    const { bytes, offset, mode } = upload;
+    const fields = ['append', path, bytes, offset, mode === undefined ? -1 : bitsOf(mode)];
+    await this.#change(fields, gone, { upload, transfer: true });
   }
 
   /** Deletes a file, a link itself or an empty folder; `recursive`: a folder with its content. */

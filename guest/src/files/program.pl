@@ -18,8 +18,9 @@
 #                 RESOLVED: kind of what the link resolves to, or `-`
 #   write, mode, move, remove, folder                           see changes.pl
 #   watch                                                       see watch.pl
+#   append                                                      see append.pl
 # A refusal is the line `no` with the kernel's error number, or `directory`, `special`, `large`,
-# `changed`.
+# `changed`, `sized`, `busy`.
 use strict;
 our ($uid, $gid, $seconds, $o_path, $o_directory, $o_nofollow, $o_gently, $o_tmpfile,
   $fsync, $fallocate, $linkat, $renameat2, $setgroups, $setresgid, $setresuid, $fstat,
@@ -234,6 +235,7 @@ sub serve {
   elsif ($verb eq 'list') { list($path, @numbers); }
   elsif ($verb eq 'stat') { stat_file($path); }
   elsif ($verb eq 'write') { write_file($path, @numbers); }
+  elsif ($verb eq 'append') { append_file($path, @numbers); }
   elsif ($verb eq 'mode') { set_mode($path, @numbers); }
   elsif ($verb eq 'remove') { remove($path, @numbers); }
   elsif ($verb eq 'folder') { make_folder($path); }

@@ -1,4 +1,4 @@
-// Arguments of the helper process for file calls (changes.pl, watch.pl and program.pl).
+// Arguments of the helper process for file calls (changes.pl, append.pl, watch.pl, program.pl).
 import { constants } from 'node:fs';
 
 const O_PATH = 0o10000000;

@@ -2,16 +2,21 @@
 import { constants } from 'node:os';
 import { FILE_ERRORS, type FileErrorCode } from '@berth/protocol/guest-limits.ts';
 
-/** `status`: HTTP status; `errno`: the kernel's error name, when no code covers it. */
+/**
+ * `status`: HTTP status; `errno`: the kernel's error name, when no code covers it; `size`: bytes of
+ * a file that has another size than an append requires.
+ */
 export class FileRefused extends Error {
   override readonly name = 'FileRefused';
   readonly code: FileErrorCode;
   readonly errno: string | undefined;
+  readonly size: number | undefined;
 
-  constructor(code: FileErrorCode, message: string, errno?: string) {
+  constructor(code: FileErrorCode, message: string, { errno, size }: { errno?: string; size?: number } = {}) {
     super(message);
     this.code = code;
     this.errno = errno;
+    this.size = size;
   }
 
   get status(): number {
@@ -24,6 +29,7 @@ const CODES: Readonly<Record<string, FileErrorCode>> = {
   special: 'not_a_file',
   large: 'file_too_large',
   changed: 'file_changed',
+  busy: 'guest_busy',
   folders: 'watch_too_large',
   watches: 'watch_limit',
   EEXIST: 'file_exists',
@@ -42,9 +48,11 @@ const CODES: Readonly<Record<string, FileErrorCode>> = {
 
 /** `why`: an errno of the kernel, or a word of the helper. */
 export function refusal(why: string): FileRefused {
+  const [, size] = /^sized (\d+)$/.exec(why) ?? [];
+  if (size !== undefined) return new FileRefused('file_changed', why, { size: Number(size) });
   const name = Object.entries(constants.errno).find(([, number]) => String(number) === why)?.[0] ?? why;
   const code = CODES[name];
   return code === undefined
-    ? new FileRefused('file_system_error', name, /^E[A-Z0-9]+$/.test(name) ? name : undefined)
+    ? new FileRefused('file_system_error', name, /^E[A-Z0-9]+$/.test(name) ? { errno: name } : {})
     : new FileRefused(code, name);
 }

@@ -34,6 +34,8 @@ export async function sendPart(caller: Duplex, file: OpenFile): Promise<void> {
 interface Target {
   path: string;
   bytes: number;
+  /** Appends to a file of this size, rather than writing one as a whole. */
+  offset?: number | undefined;
   ifUnchanged?: string | undefined;
   mode?: string | undefined;
 }
@@ -42,7 +44,7 @@ interface Target {
 export async function receiveContent(
   files: Files,
   caller: Duplex,
-  { path, ...upload }: Target,
+  { path, offset, ...upload }: Target,
   gone: AbortSignal,
 ): Promise<void> {
   const { bytes } = upload;
@@ -56,15 +58,18 @@ export async function receiveContent(
   });
   let outcome: object;
   try {
-    await files.write(path, { ...upload, content: caller }, AbortSignal.any([gone, early.signal]), true);
-    outcome = { size: bytes };
+    const signal = AbortSignal.any([gone, early.signal]);
+    if (offset === undefined) await files.write(path, { ...upload, content: caller }, signal, true);
+    else await files.append(path, { ...upload, offset, content: caller }, signal);
+    outcome = { size: (offset ?? 0) + bytes };
   } catch (error) {
     if (!(error instanceof FileRefused)) {
       // Without an outcome: the caller cannot mistake it for a refusal.
       caller.destroy();
       return;
     }
-    outcome = { error: { code: error.code, errno: error.errno } };
+    const { code, errno, size } = error;
+    outcome = { error: { code, errno, size } };
   }
   caller.resume();
   caller.end(`${JSON.stringify(outcome)}\n`);

@@ -3,22 +3,12 @@ import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { lstat, mkdir, readdir, readFile, readlink, symlink, writeFile } from 'node:fs/promises';
-import type { Duplex } from 'node:stream';
 import { test } from 'node:test';
 import { FILE_TRANSFERS } from '@berth/protocol/guest-limits.ts';
 import { startDaemon, until } from '../daemon.ts';
-import { TestFiles } from './files-daemon.ts';
+import { opened, TestFiles, textOf } from './files-daemon.ts';
 
 const sha256 = (content: string | Buffer): string => createHash('sha256').update(content).digest('hex');
-
-function opened(outcome: Duplex | string): Duplex {
-  if (typeof outcome === 'string') throw new Error(`refused: ${outcome}`);
-  outcome.on('error', () => undefined);
-  return outcome;
-}
-
-const textOf = async (stream: Duplex): Promise<string> =>
-  Buffer.concat((await stream.toArray()) as Buffer[]).toString();
 
 test('a delete removes a file, an empty folder or a link itself, and all of a folder only if asked', async (t) => {
   const daemon = await startDaemon(t);

@@ -1,17 +1,23 @@
 // File calls to a guest daemon under test, as a host makes them, and their outcomes. For tests.
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { request } from 'node:http';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
+import type { TestContext } from 'node:test';
+import { promisify } from 'node:util';
 import { statFile, type StatOfFile } from '@berth/protocol/calls/files.ts';
 import { guestError } from '@berth/protocol/guest.ts';
 import { parseListing, type Listing } from '@berth/protocol/listing.ts';
-import type { Answer, TestDaemon } from '../daemon.ts';
+import { testUid, type Answer, type TestDaemon } from '../daemon.ts';
 
+const run = promisify(execFile);
 const SOURCES = join(import.meta.dirname, '../../src/files');
 
 /** The text of the helper process for file calls, as the daemon starts it. */
-export const FILE_PROGRAM = ['changes.pl', 'watch.pl', 'program.pl']
+export const FILE_PROGRAM = ['changes.pl', 'append.pl', 'watch.pl', 'program.pl']
   .map((name) => readFileSync(join(SOURCES, name), 'utf8'))
   .join('');
 
@@ -19,19 +25,19 @@ export const FILE_PROGRAM = ['changes.pl', 'watch.pl', 'program.pl']
 type Outcome = Buffer | `${number} ${string}`;
 
 export class TestFiles {
-  readonly #daemon: TestDaemon;
+  readonly daemon: TestDaemon;
 
   constructor(daemon: TestDaemon) {
-    this.#daemon = daemon;
+    this.daemon = daemon;
   }
 
   /** Absolute path of a name below the code folder. */
   at(name: string): string {
-    return name.startsWith('/') ? name : `${this.#daemon.codeFolder}/${name}`;
+    return name.startsWith('/') ? name : `${this.daemon.codeFolder}/${name}`;
   }
 
   async read(name: string): Promise<Outcome> {
-    return outcomeOf(await this.#daemon.open('GET', `/file?path=${encodeURIComponent(this.at(name))}`).answer);
+    return outcomeOf(await this.daemon.open('GET', `/file?path=${encodeURIComponent(this.at(name))}`).answer);
   }
 
   /** Text of a readable file. */
@@ -47,13 +53,13 @@ export class TestFiles {
       ...(ifUnchanged === undefined ? {} : { ifUnchanged }),
       ...(mode === undefined ? {} : { mode }),
     });
-    return outcomeOf(await this.#daemon.open('PUT', `/file?${query.toString()}`, Buffer.from(content)).answer);
+    return outcomeOf(await this.daemon.open('PUT', `/file?${query.toString()}`, Buffer.from(content)).answer);
   }
 
   /** Sends a change that has no body: `{}` or the refusal. */
   async change(method: 'DELETE' | 'POST', path: string, query: Record<string, string>): Promise<string> {
     const outcome = outcomeOf(
-      await this.#daemon.open(method, `${path}?${new URLSearchParams(query).toString()}`).answer,
+      await this.daemon.open(method, `${path}?${new URLSearchParams(query).toString()}`).answer,
     );
     return outcome.toString();
   }
@@ -63,7 +69,7 @@ export class TestFiles {
     const search = new URLSearchParams({ path: this.at(name), ...query }).toString();
     const sent = request({
       host: '127.0.0.1',
-      port: this.#daemon.port,
+      port: this.daemon.port,
       path: `/file/${form}?${search}`,
       headers: { connection: 'Upgrade', upgrade: 'berth-file' },
     });
@@ -85,7 +91,7 @@ export class TestFiles {
   /** The facts of a file as JSON, or the code of a refusal. */
   async stat(name: string): Promise<StatOfFile | string> {
     const outcome = outcomeOf(
-      await this.#daemon.open('GET', `/file/stat?path=${encodeURIComponent(this.at(name))}`).answer,
+      await this.daemon.open('GET', `/file/stat?path=${encodeURIComponent(this.at(name))}`).answer,
     );
     return typeof outcome === 'string' ? outcome : statFile.response.parse(JSON.parse(outcome.toString()));
   }
@@ -93,7 +99,7 @@ export class TestFiles {
   /** The listing, or the code of a refusal. */
   async list(name: string, depth = 1, details = false): Promise<Listing | string> {
     const query = `path=${encodeURIComponent(this.at(name))}&depth=${depth}`;
-    const answer = await this.#daemon.open('GET', `/files${details ? '/entries' : ''}?${query}`).answer;
+    const answer = await this.daemon.open('GET', `/files${details ? '/entries' : ''}?${query}`).answer;
     const outcome = outcomeOf(answer);
     if (typeof outcome === 'string') return outcome;
     const listing = parseListing(outcome, { root: this.at(name), depth });
@@ -113,6 +119,43 @@ export class TestFiles {
       ]),
     );
   }
+}
+
+/** Processes of the helper, itself included. */
+export async function helpersOf(daemon: TestDaemon): Promise<number[]> {
+  const children = async (pid: number): Promise<number[]> =>
+    (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => ''))
+      .split(' ')
+      .filter(Boolean)
+      .map(Number);
+  const found: number[] = [];
+  for (const pid of await children(daemon.pid)) {
+    const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+    if (command.includes('files.sock')) found.push(pid, ...(await children(pid)));
+  }
+  return found;
+}
+
+/** A file system of 1 MiB that the tenant owns; needs root. */
+export async function smallDisk(t: TestContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'berth-small-disk-'));
+  await run('mount', ['-t', 'tmpfs', '-o', `size=1m,uid=${testUid},mode=0755`, 'none', folder]);
+  t.after(async () => {
+    await run('umount', [folder]);
+    await rm(folder, { recursive: true });
+  });
+  return folder;
+}
+
+/** An open transfer; throws its refusal. */
+export function opened(outcome: Duplex | string): Duplex {
+  if (typeof outcome === 'string') throw new Error(`refused: ${outcome}`);
+  outcome.on('error', () => undefined);
+  return outcome;
+}
+
+export async function textOf(stream: Duplex): Promise<string> {
+  return Buffer.concat((await stream.toArray()) as Buffer[]).toString();
 }
 
 export function outcomeOf({ status, bytes, text }: Answer): Outcome {

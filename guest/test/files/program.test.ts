@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { parseListing } from '@berth/protocol/listing.ts';
 import { fileProgramArguments } from '../../src/files/program.ts';
-import { startDaemon, testUid } from '../daemon.ts';
+import { startDaemon, testUid, until } from '../daemon.ts';
 import { FILE_PROGRAM, TestFiles } from './files-daemon.ts';
 
 /** Makes `there` a file and a FIFO in turn, as fast as possible. */
@@ -17,14 +17,14 @@ const SWAP =
   'while (1) { for my $what ("file", "fifo") { unlink "next"; link $what, "next"; rename "next", "there"; } }';
 
 /** Starts the helper alone and returns the path of its socket. */
-async function startHelper(t: TestContext, folder: string, before: readonly string[] = []): Promise<string> {
+async function startHelper(
+  t: TestContext,
+  folder: string,
+  before: readonly string[] = [],
+  seconds = 30,
+): Promise<string> {
   const socket = join(folder, 'files.sock');
-  const args = [
-    'perl',
-    '-e',
-    FILE_PROGRAM,
-    ...fileProgramArguments({ socket, uid: testUid, gid: testUid, seconds: 30 }),
-  ];
+  const args = ['perl', '-e', FILE_PROGRAM, ...fileProgramArguments({ socket, uid: testUid, gid: testUid, seconds })];
   const [program = '', ...rest] = [...before, ...args];
   const helper = spawn(program, rest, { stdio: ['pipe', 'pipe', 'inherit'] });
   t.after(() => helper.kill('SIGKILL'));
@@ -96,3 +96,32 @@ test(
     assert.equal(answer.toString(), `no ${constants.errno.EACCES}\n`);
   },
 );
+
+test('an append waits for the lock of another, is refused in time, and never writes a replaced file', async (t) => {
+  const root = await mkdtemp(join(tmpdir(), 'berth-files-lock-'));
+  t.after(() => rm(root, { recursive: true }));
+  await chmod(root, 0o755);
+  const at = await startHelper(t, root, [], 6);
+  const path = join(root, 'f');
+  await writeFile(path, 'abc');
+  await chown(path, testUid, testUid);
+  const lock = spawn('flock', [path, 'sh', '-c', 'echo locked; cat'], { stdio: ['pipe', 'pipe', 'inherit'] });
+  t.after(() => lock.kill('SIGKILL'));
+  await once(lock.stdout, 'data');
+  const append = async (): Promise<string> => {
+    const socket = ask(at, 'append', path, 1, 3, -1);
+    socket.write('d');
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    socket.destroy();
+    return answer.toString();
+  };
+  assert.equal(await append(), 'no busy\n');
+
+  const waiting = append();
+  await until('the append waits for the lock', async () => (await readFile('/proc/locks', 'utf8')).includes('->'));
+  await rename(path, join(root, 'moved'));
+  await writeFile(path, 'xyz');
+  lock.stdin.end();
+  assert.equal(await waiting, 'no changed\n');
+  assert.deepEqual([await readFile(path, 'utf8'), await readFile(join(root, 'moved'), 'utf8')], ['xyz', 'abc']);
+});

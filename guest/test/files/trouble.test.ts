@@ -1,19 +1,17 @@
 // File calls under faults: a full disk, disconnects, too many calls at once, a dead helper.
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { promisify } from 'node:util';
 import { FILE_CALLS } from '@berth/protocol/guest-limits.ts';
 import { fileProgramArguments } from '../../src/files/program.ts';
-import { runs, startDaemon, testUid, until, type TestDaemon } from '../daemon.ts';
-import { FILE_PROGRAM, TestFiles } from './files-daemon.ts';
+import { runs, startDaemon, until, type TestDaemon } from '../daemon.ts';
+import { FILE_PROGRAM, helpersOf, smallDisk, TestFiles } from './files-daemon.ts';
 
-const run = promisify(execFile);
 const root = process.getuid?.() === 0;
 
 /** Begins a write of ten bytes that stops after five. */
@@ -25,31 +23,11 @@ async function stalledWrite(daemon: TestDaemon, path: string): Promise<Socket> {
   return socket;
 }
 
-/** Processes of the helper, itself included. */
-async function helpersOf(daemon: TestDaemon): Promise<number[]> {
-  const children = async (pid: number): Promise<number[]> =>
-    (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => ''))
-      .split(' ')
-      .filter(Boolean)
-      .map(Number);
-  const found: number[] = [];
-  for (const pid of await children(daemon.pid)) {
-    const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
-    if (command.includes('files.sock')) found.push(pid, ...(await children(pid)));
-  }
-  return found;
-}
-
 test(
   'a full disk refuses a write and leaves the old file whole, replaced or in place',
   { skip: !root && 'needs a mount' },
   async (t) => {
-    const folder = await mkdtemp(join(tmpdir(), 'berth-small-disk-'));
-    await run('mount', ['-t', 'tmpfs', '-o', `size=1m,uid=${testUid},mode=0755`, 'none', folder]);
-    t.after(async () => {
-      await run('umount', [folder]);
-      await rm(folder, { recursive: true });
-    });
+    const folder = await smallDisk(t);
     const files = new TestFiles(await startDaemon(t));
     const old = 'o'.repeat(600_000);
     await files.write(join(folder, 'f'), old);

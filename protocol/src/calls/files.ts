@@ -140,7 +140,8 @@ const bytes = z.coerce.number<string>().int().min(0).max(FILE_TRANSFER_BYTES);
  * A stream with the content of a file of any length. With `bytes`, a write: the caller sends as
  * many bytes; the guest sends {@link fileStored} as soon as it is done or refuses, and closes.
  * Without, a read: the guest sends the length in decimal, a line feed and the content. A write that
- * breaks off changes no file.
+ * breaks off changes no file. With `offset`, an append to a file of exactly that size, or to a new
+ * one if that is 0: bytes that arrived stay. Guest daemons before version 11 refuse it.
  */
 export const openFile = defineCall({
   name: 'openFile',
@@ -149,6 +150,7 @@ export const openFile = defineCall({
   path: '/file/stream',
   query: z.union([
     z.strictObject({ path, bytes, ifUnchanged: ifUnchanged.optional(), mode: mode.optional() }),
+    z.strictObject({ path, bytes, offset: bytes, mode: mode.optional() }),
     z.strictObject({ path }),
   ]),
   form: 'upgrade',
@@ -195,10 +197,15 @@ export const fileOffer = z.codec(
   },
 );
 
-/** The last line of a write by {@link openFile}. */
+/**
+ * The last line of a write by {@link openFile}. `size`: of the file; after a `file_changed`, the
+ * one that the append did not expect.
+ */
 export const fileStored = z.union([
   z.strictObject({ size: z.int().min(0) }),
-  z.strictObject({ error: z.strictObject({ code: z.enum(errors), errno: errnoName.optional() }) }),
+  z.strictObject({
+    error: z.strictObject({ code: z.enum(errors), errno: errnoName.optional(), size: z.int().min(0).optional() }),
+  }),
 ]);
 
 const changed = z.strictObject({});
