@@ -186,12 +186,15 @@ export const ERRORS = {
     status: 409,
     meaning: 'The bridge is too old for `requestKey`. Recover the session after its bridge has stopped, or create one.',
   },
-  guest_disk_full: { status: 409, meaning: "The sandbox's disk is full; the file keeps its previous content." },
+  guest_disk_full: {
+    status: 409,
+    meaning: 'The disk is full; a file is unchanged, or by `offset` has the bytes that fit.',
+  },
   file_system_error: { status: 409, meaning: "The sandbox's file system returned an error; the message names it." },
-  file_changed: { status: 409, meaning: 'The file differs from the content that the write names in `ifUnchanged`.' },
+  file_changed: { status: 409, meaning: 'The file differs from the content or size that the write names.' },
   file_exists: { status: 409, meaning: 'A file or folder has this path already.' },
   folder_not_empty: { status: 409, meaning: 'The folder is not empty; it is deleted with `recursive=true`.' },
-  upload_stalled: { status: 408, meaning: 'The request body stalled for too long; nothing was written.' },
+  upload_stalled: { status: 408, meaning: 'The request body stalled; only by `offset` were bytes written.' },
   session_cap_exhausted: {
     status: 410,
     meaning: "The renewal would exceed the plan's maximum lifetime of an ephemeral sandbox.",

@@ -93,10 +93,11 @@ export const REMEDIES: { readonly [code in ErrorCode]: string } = {
   session_retry_upgrade_required: 'Recover the session after its bridge has stopped, or start another.',
   guest_disk_full: 'Delete files in the sandbox, or enlarge its disk with berth sandbox resize.',
   file_system_error: 'Check the file system of the sandbox.',
-  file_changed: 'Read the file again, and repeat the write with its new content hash.',
+  file_changed: 'Read the file or its size again, and repeat the write with its new content hash or offset.',
   file_exists: 'Choose another path, or replace it.',
   folder_not_empty: 'Delete the folder with its content (recursive).',
-  upload_stalled: 'Send the whole body without a long pause, then retry.',
+  upload_stalled:
+    'Send the whole body without a long pause, then retry; an upload with an offset continues at the new size.',
   session_cap_exhausted: 'Create another sandbox, or change the plan.',
   payload_too_large: 'Send a smaller body.',
   range_not_satisfiable: 'Choose a range within the size in Content-Range.',

@@ -355,7 +355,7 @@ export const ERRORS = {
   },
   "guest_disk_full": {
     "status": 409,
-    "meaning": "The sandbox's disk is full; the file keeps its previous content."
+    "meaning": "The disk is full; a file is unchanged, or by `offset` has the bytes that fit."
   },
   "file_system_error": {
     "status": 409,
@@ -363,7 +363,7 @@ export const ERRORS = {
   },
   "file_changed": {
     "status": 409,
-    "meaning": "The file differs from the content that the write names in `ifUnchanged`."
+    "meaning": "The file differs from the content or size that the write names."
   },
   "file_exists": {
     "status": 409,
@@ -375,7 +375,7 @@ export const ERRORS = {
   },
   "upload_stalled": {
     "status": 408,
-    "meaning": "The request body stalled for too long; nothing was written."
+    "meaning": "The request body stalled; only by `offset` were bytes written."
   },
   "session_cap_exhausted": {
     "status": 410,
@@ -3318,6 +3318,14 @@ export const ROUTES = [
             "0644",
             "755"
           ]
+        }
+      },
+      {
+        "name": "offset",
+        "required": false,
+        "schema": {
+          "type": "integer",
+          "minimum": 0
         }
       }
     ],

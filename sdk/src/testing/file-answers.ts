@@ -72,9 +72,12 @@ export const FILE_ANSWERS: Answers = {
     return bytes.slice(first, first + length);
   },
   uploadFile: (call, about) =>
-    changed('sandbox_file_written', call, about, (files) =>
-      files.store(String(call.query['path']), call.body, call.query),
-    ),
+    changed('sandbox_file_written', call, about, (files) => {
+      const { path, offset, ...options } = call.query;
+      if (offset === undefined) return files.store(String(path), call.body, options);
+      if (options['ifUnchanged'] === undefined) return files.append(String(path), call.body, Number(offset), options);
+      throw new Refusal('invalid_request', 'query.ifUnchanged cannot be combined with offset');
+    }),
   createFileLink: ({ params, body }, about) => {
     const { action, maxBytes = Infinity, overwrite = true, expiresInSeconds, fileName } = body;
     requirePermission(about, action === 'write' ? 'sandbox.files.write' : null);

@@ -13,8 +13,10 @@ import { explainHostFailure } from '../hosts/failure.ts';
 const BUSY_RETRY_AFTER_SECONDS = 1;
 const WATCH_RETRY_AFTER_SECONDS = 60;
 
+type Words = { readonly [code in Exclude<FileErrorCode, 'guest_busy'>]: string };
+
 /** Message text after the path. */
-const WORDS: { readonly [code in Exclude<FileErrorCode, 'guest_busy'>]: string } = {
+const WORDS: Words = {
   file_path_invalid: 'the path or a name in it is too long, or it contains a loop of symbolic links',
   not_a_file: 'this is a directory, socket, device or FIFO; a file is required',
   not_a_directory: 'this, or a parent of it, is a file; a directory is required',
@@ -32,6 +34,14 @@ const WORDS: { readonly [code in Exclude<FileErrorCode, 'guest_busy'>]: string }
   guest_disk_full: "the sandbox's disk is full; the previous content is unchanged",
 };
 
+/** The same of an append. */
+export const APPEND_WORDS: Partial<Words> = {
+  not_a_file: 'this is a directory, link, socket, device or FIFO; an append requires a file itself',
+  file_changed: 'the file was moved or deleted meanwhile; query its size and continue there',
+  guest_disk_full:
+    "the sandbox's disk is full; the bytes that fit are written. Free space and continue at the file's size",
+};
+
 interface FailedFileCall {
   sandboxId: string;
   action: Extract<SandboxAction, `files_${string}`>;
@@ -39,6 +49,7 @@ interface FailedFileCall {
   what: string;
   /** Consequence that a failure of the host leaves open; only of calls that change files. */
   open?: string | undefined;
+  words?: Partial<Words> | undefined;
 }
 
 /** Converts the failure to the API's error. */
@@ -47,7 +58,7 @@ export async function explainFileFailure(
   call: FailedFileCall,
   error: unknown,
 ): Promise<unknown> {
-  const { sandboxId, action, what, open } = call;
+  const { sandboxId, action, what, open, words } = call;
   if (error instanceof HostError && error.code === 'file_call_unsupported') {
     const why = 'this sandbox is of a release without it; use a command, or create another sandbox';
     return new CodedError('file_call_unsupported', `cannot carry out the call on ${what}: ${why}`, { cause: error });
@@ -59,12 +70,13 @@ export async function explainFileFailure(
     const options = { retryAfterSeconds: BUSY_RETRY_AFTER_SECONDS, cause: error };
     return new CodedError(
       'sandbox_busy',
-      'too many concurrent file calls in this sandbox; try again in a moment',
+      'too many concurrent file calls in this sandbox, or an append to this file is running; try again in a moment',
       options,
     );
   }
   const errno = error.errno === undefined ? '' : ` (${error.errno})`;
-  return new CodedError(error.code satisfies ErrorCode, `${what}: ${WORDS[error.code]}${errno}`, {
+  const message = words?.[error.code] ?? WORDS[error.code];
+  return new CodedError(error.code satisfies ErrorCode, `${what}: ${message}${errno}`, {
     cause: error,
     ...(error.code === 'watch_limit' ? { retryAfterSeconds: WATCH_RETRY_AFTER_SECONDS } : {}),
   });

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { Readable, type Duplex } from 'node:stream';
 import { partOf, type RangeRequest } from '@berth/contract/files/byte-range.ts';
-import type { WrittenFile } from '@berth/contract/files/files.ts';
+import type { UploadedFile } from '@berth/contract/files/transfers.ts';
 import { FILE_LIMITS } from '@berth/contract/route/limits.ts';
 import { fileOffer, fileStored } from '@berth/protocol/calls/files.ts';
 import { firstLine } from '@berth/protocol/http/first-line.ts';
@@ -15,14 +15,16 @@ import { parseJson } from '@berth/protocol/json-text.ts';
 import type { HostClient, OwnedVm } from '../../hosts/client.ts';
 import { orEarlier } from '../../hosts/earlier.ts';
 import { HostError } from '../../hosts/error.ts';
-import { CodedError } from '../../rules/coded-error.ts';
+import { CodedError, invalidField } from '../../rules/coded-error.ts';
 import { filePath, quotedPath } from '../../rules/files/path.ts';
 import { openRefusal, SandboxConnection, type Connecting, type ConnectingByLink } from '../connections/connections.ts';
 import type { ServiceContext } from '../context/context.ts';
+import { APPEND_WORDS } from './failure.ts';
 import {
   MAY_BE_WRITTEN,
   noteChange,
   optionsOf,
+  PART_MAY_BE_WRITTEN,
   readingOf,
   useFiles,
   type FileCall,
@@ -119,34 +121,49 @@ function chosenPart(
   };
 }
 
-/** Writes a file atomically, once the whole content has arrived. */
+/**
+ * Writes a file atomically, once the whole content has arrived. With `offset`, appends to a file of
+ * that size: bytes that arrived before a failure stay.
+ */
 export async function uploadFile(
   context: ServiceContext,
   call: Transfer,
-  given: { path: string } & WriteOptions,
+  given: { path: string; offset?: number | undefined } & WriteOptions,
   { bytes, content }: Upload,
-): Promise<WrittenFile> {
+): Promise<UploadedFile> {
   const path = filePath(given.path);
-  const writing = { action: 'files_write', what: quotedPath(path), open: MAY_BE_WRITTEN } as const;
-  const query = { path, bytes, ...optionsOf(given) };
+  const { offset } = given;
+  const size = (offset ?? 0) + bytes;
+  const writing = offset === undefined ? { open: MAY_BE_WRITTEN } : { open: PART_MAY_BE_WRITTEN, words: APPEND_WORDS };
+  const query = { path, bytes, ...(offset === undefined ? optionsOf(given) : appendingOf(given, offset, size)) };
   const opening: Opening = (host, vm, options) => host.openFile(vm, query, options);
-  return await transfer(context, call, writing, opening, async (connection) => {
+  const use: FileUse = { action: 'files_write', what: quotedPath(path), ...writing };
+  return await transfer(context, call, use, opening, async (connection) => {
     const hash = createHash('sha256');
     content.on('data', (chunk: Buffer) => hash.update(chunk));
     const outcome = firstLine(connection.stream, LINE_BYTES);
-    const stalled = watchArrival(content, connection.stream);
+    const stalled = watchArrival(content, connection.stream, offset === undefined ? 'nothing is' : 'a part may be');
     content.pipe(connection.stream, { end: false });
     try {
-      const size = storedSize(await Promise.race([outcome, stalled.failed, refusalOf(connection)]));
-      if (size !== bytes) throw broken('a wrong size', undefined);
+      const stored = storedSize(await Promise.race([outcome, stalled.failed, refusalOf(connection)]), path, offset);
+      if (stored !== size) throw broken('a wrong size', undefined);
     } finally {
       stalled.end();
       content.unpipe(connection.stream);
       connection.close();
     }
-    await noteChange(context, call, 'sandbox_file_written', { path, size: bytes });
-    return { path, size: bytes, sha256: hash.digest('hex') };
+    await noteChange(context, call, 'sandbox_file_written', { path, size });
+    return { path, size, sha256: hash.digest('hex') };
   });
+}
+
+/** Throws `invalid_request` for an append with a condition, or beyond the largest size. */
+function appendingOf(options: WriteOptions, offset: number, size: number): { offset: number; mode?: string } {
+  if (options.ifUnchanged !== undefined)
+    throw invalidField('query.ifUnchanged', 'cannot be combined with offset: an append has its size as the condition');
+  if (!Number.isSafeInteger(size))
+    throw invalidField('query.offset', `must be at most ${Number.MAX_SAFE_INTEGER} with the bytes of the body`);
+  return { offset, ...optionsOf({ mode: options.mode }) };
 }
 
 async function transfer<T>(
@@ -177,11 +194,17 @@ async function transfer<T>(
 }
 
 /** Throws the guest's refusal. */
-function storedSize(line: string): number {
+function storedSize(line: string, path: string, offset: number | undefined): number {
   const stored = fileStored.safeParse(parseJson(line));
   if (!stored.success) throw broken('no outcome', stored.error);
   if ('size' in stored.data) return stored.data.size;
-  const { code, errno } = stored.data.error;
+  const { code, errno, size } = stored.data.error;
+  if (offset !== undefined && size !== undefined) {
+    throw new CodedError(
+      'file_changed',
+      `cannot append to ${quotedPath(path)} at byte ${offset}: it has ${size} bytes. Continue there, or delete it`,
+    );
+  }
   throw new HostError(code, 'the guest refused the write', { errno });
 }
 
@@ -190,7 +213,7 @@ async function refusalOf(connection: SandboxConnection): Promise<never> {
 }
 
 /** `failed` rejects when the caller, rather than the sandbox, stops sending. */
-function watchArrival(content: Readable, target: Duplex): { failed: Promise<never>; end: () => void } {
+function watchArrival(content: Readable, target: Duplex, written: string): { failed: Promise<never>; end: () => void } {
   const { promise, reject } = Promise.withResolvers<never>();
   // Nobody waits any more once the transfer has ended.
   promise.catch(() => undefined);
@@ -199,8 +222,8 @@ function watchArrival(content: Readable, target: Duplex): { failed: Promise<neve
       timer.refresh();
       return;
     }
-    const limit = `${FILE_LIMITS.stalledSeconds} s`;
-    reject(new CodedError('upload_stalled', `cannot write the file: the request body stalled for ${limit}`));
+    const stalled = `the request body stalled for ${FILE_LIMITS.stalledSeconds} s; ${written} written`;
+    reject(new CodedError('upload_stalled', `cannot write the file: ${stalled}`));
   }, FILE_LIMITS.stalledSeconds * 1_000);
   const refresh = (): void => void timer.refresh();
   content.on('data', refresh).once('end', () => clearTimeout(timer));

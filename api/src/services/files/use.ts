@@ -8,7 +8,7 @@ import { insertActivity, type ActivityActor } from '../../store/activity/activit
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { ensureAwake, type SandboxInUse } from '../sandboxes/use.ts';
-import { explainFileFailure } from './failure.ts';
+import { explainFileFailure, type APPEND_WORDS } from './failure.ts';
 
 /** Caller and sandbox of a file operation; the signal aborts it. */
 export interface FileCall {
@@ -19,13 +19,15 @@ export interface FileCall {
   hold(this: void, bytes: number): void;
 }
 
+export const PART_MAY_BE_WRITTEN = 'the bytes that arrived may be written: query the size and continue there';
 export const MAY_BE_WRITTEN = 'the file may or may not have been written';
 
-/** `what`: the paths, quoted, for messages. `open`: see {@link explainFileFailure}. */
+/** `what`: the paths, quoted, for messages. `open` and `words`: see {@link explainFileFailure}. */
 export interface FileUse {
   action: Extract<SandboxAction, `files_${string}`>;
   what: string;
   open?: string;
+  words?: typeof APPEND_WORDS | undefined;
 }
 
 /** Options of a write, as given. */

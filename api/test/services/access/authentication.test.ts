@@ -5,43 +5,21 @@ import { after, before, test } from 'node:test';
 import { ADMINISTRATION, ROLE_PERMISSIONS, type Role } from '@berth/contract/route/permissions.ts';
 import { sql } from 'kysely';
 import { newToken, tokenSha256 } from '../../../src/services/access/bearer-token.ts';
-import { newServices } from '../../../src/control-plane/control-plane.ts';
-import { openServer } from '../../../src/control-plane/server.ts';
-import { listen } from '../../../src/http/app.ts';
-import { openDatabase } from '../../../src/store/database/database.ts';
 import { signInAs, startApi, type Answer, type TestApi } from '../../world/api.ts';
+import { startReplica, type Replica } from '../../world/replica.ts';
 import { untilTrue } from '../../../../os/test/until.ts';
 
 let api: TestApi;
 /** Another API instance on the same database, with its own connections and memory. */
-let replica: { url: string; close(): Promise<void> };
+let replica: Replica;
 before(async () => {
   api = await startApi({ durable: false });
-  replica = await startReplica();
+  replica = await startReplica(api);
 });
 after(async () => {
   await replica.close();
   await api.close();
 });
-
-async function startReplica(): Promise<typeof replica> {
-  const { db } = openDatabase({
-    url: api.databaseUrl,
-    maxConnections: 4,
-    statementTimeoutMs: 30_000,
-    onIdleError: () => undefined,
-  });
-  const app = await openServer(newServices({ ...api.context, db }, api.signIn));
-  const { port } = await listen(app, '127.0.0.1', 0);
-  return {
-    url: `http://127.0.0.1:${port}`,
-    close: async () => {
-      app.server.closeAllConnections();
-      await app.close();
-      await db.destroy();
-    },
-  };
-}
 
 /** Returns status and error code of the same call on both instances. */
 async function requestBoth(token: string, path: string): Promise<[status: number, code: string | undefined][]> {

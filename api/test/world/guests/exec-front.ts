@@ -19,6 +19,7 @@ type StreamScript = (caller: Duplex) => void;
 /** File call as received; `body` is the content of a write. */
 export interface FileCall {
   vmId: string;
+  method: string;
   verb: 'read' | 'write' | 'list' | 'stat' | 'remove' | 'move' | 'mode' | 'folder' | 'watch';
   path: string;
   /** Path and query of the call after the VM's id. */
@@ -281,6 +282,7 @@ async function runFileCall(
   const verb = FILE_VERBS[`${request.method} ${route}`] ?? 'read';
   const call = {
     vmId,
+    method: request.method ?? 'GET',
     verb,
     path: searchParams.get('path') ?? '',
     target: `${route.slice(1)}?${searchParams.toString()}`,

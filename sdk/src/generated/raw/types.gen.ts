@@ -2671,6 +2671,21 @@ export type UpdateVariablesResult = {
 };
 
 /**
+ * Path and size of a file, and hash of the uploaded bytes.
+ */
+export type UploadedFile = {
+    path: string;
+    /**
+     * Size of the file in bytes.
+     */
+    size: number;
+    /**
+     * SHA-256 of the request body in hex. Without `offset`, also of the file, for `ifUnchanged`.
+     */
+    sha256: string;
+};
+
+/**
  * Usage in relation to the cap.
  */
 export type UsageAlert = {

@@ -35,6 +35,19 @@ interface TestFile {
   version: number;
 }
 
+/** Refusal of an append to a file of another size. */
+export class SizeDiffers extends Refusal {
+  readonly size: number;
+
+  constructor(path: string, offset: number, size: number) {
+    super(
+      'file_changed',
+      `cannot append to "${path}" at byte ${offset}: it has ${size} bytes. Continue there, or delete it`,
+    );
+    this.size = size;
+  }
+}
+
 export class TestFiles {
   /** By path; folders are after their parents. */
   readonly #files = new Map<string, TestFile>();
@@ -90,6 +103,18 @@ export class TestFiles {
     this.#makeFolders(parentOf(full));
     this.#put(full, { bytes, mode: bitsOf(mode) ?? old?.mode ?? 0o644, ...this.#changed() });
     return { path: full, size: bytes.length, sha256: sha256(bytes) };
+  }
+
+  /** Appends to a file of exactly `offset` bytes, or to a new one if that is 0. */
+  append(path: string, bytes: Uint8Array, offset: number, { mode }: StoreOptions): WrittenFile {
+    const full = resolve(path);
+    const old = offset > 0 || this.#files.has(full) ? this.bytes(path) : new Uint8Array(0);
+    if (old.length !== offset) throw new SizeDiffers(full, offset, old.length);
+    const joined = new Uint8Array(offset + bytes.length);
+    joined.set(old);
+    joined.set(bytes, offset);
+    const { size } = this.store(path, joined, { mode: this.#files.get(full) === undefined ? mode : undefined });
+    return { path: full, size, sha256: sha256(bytes) };
   }
 
   delete(path: string, recursive: boolean): ChangedPath {
