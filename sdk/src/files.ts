@@ -15,6 +15,7 @@ import type {
 } from './generated/raw/index.ts';
 import type { FolderEvent, FolderReset, WatchOptions } from './folder-watch.ts';
 import { exactly, rangeHeaders, type DownloadOptions } from './transfers/download.ts';
+import type { ContinueOptions, ResumableOptions, UploadedPath, UploadSource } from './transfers/resumed-upload.ts';
 import { fromBase64, toBase64 } from './transport/base64.ts';
 import { BerthError } from './transport/errors.ts';
 import type { CallOptions } from './transport/transport.ts';
@@ -25,7 +26,7 @@ export type FileData = string | Uint8Array | ArrayBuffer;
  * `ifUnchanged`: `sha256` of the content that the write replaces, or `absent` for a new file.
  * `mode`: permission bits in octal, such as `0755`; by default those of the replaced file.
  */
-export type WriteOptions = CallOptions & { ifUnchanged?: string; mode?: string };
+export type WriteOptions = CallOptions & { ifUnchanged?: string | undefined; mode?: string | undefined };
 
 /** Action, lifetime and limits of a link. */
 export type FileLinkOptions = CallOptions & Omit<CreateFileLinkData['body'], 'path'>;
@@ -90,8 +91,8 @@ export class SandboxFiles {
   }
 
   /**
-   * Writes a file of any size atomically; otherwise as {@link write}. Node opens a local file as a
-   * Blob with `fs.openAsBlob`. Without a timeout.
+   * Writes a file of any size atomically, in one request; otherwise as {@link write}. Node opens a
+   * local file as a Blob with `fs.openAsBlob`. Without a timeout. See {@link uploadResumable}.
    */
   async upload(
     path: string,
@@ -99,10 +100,41 @@ export class SandboxFiles {
     options: Omit<WriteOptions, 'timeoutMs'> = {},
   ): Promise<WrittenFile> {
     const { ifUnchanged, mode, signal } = options;
-    const query = { path, ...given({ ifUnchanged, mode }) };
-    const body = data instanceof Blob ? data : new Blob([typeof data === 'string' ? data : new Uint8Array(data)]);
-    const response = await this.#calls.transfer(this.#sandboxId, query, { method: 'PUT', body, signal });
-    return (await response.json()) as WrittenFile;
+    return await this.#put({ path, ...given({ ifUnchanged, mode }) }, data, { signal });
+  }
+
+  /**
+   * Appends to a file of exactly `offset` bytes, in place: 0 for a new or empty file, which gets
+   * `mode`. Not atomic: bytes that arrive before a failure stay. Fails with `file_changed` if the
+   * file has another size: {@link stat} has it. `sha256` is that of the data. Without a timeout.
+   */
+  async append(
+    path: string,
+    data: Blob | FileData,
+    { offset, mode, signal }: Pick<ContinueOptions, 'mode' | 'signal'> & { offset: number },
+  ): Promise<WrittenFile> {
+    const query = { path, offset: String(offset), ...given({ mode }) };
+    return await this.#put(query, data, { signal, repeatable: true });
+  }
+
+  /**
+   * Sends the bytes that the file lacks, in several requests: the file must be absent, or have the
+   * first bytes of the source. Continues after broken connections and outages of up to two minutes.
+   * After a failure the file keeps its bytes, and a repeated call continues.
+   */
+  async continueUpload(path: string, source: UploadSource, options: ContinueOptions = {}): Promise<void> {
+    await (await import('./transfers/resumed-upload.ts')).continueUpload(this, path, source, options);
+  }
+
+  /**
+   * Uploads a file of any size so that it can continue after a failure: sends it to a hidden file
+   * beside the target with {@link continueUpload}, then moves that over the target, which has the
+   * old or the complete new content at any time. After a failure the hidden file stays, and a
+   * repeated call with the same source and `key` continues. Keeps the mode of a replaced file
+   * unless `mode` is given. A link, and a sandbox of an earlier release, get {@link upload}.
+   */
+  async uploadResumable(path: string, source: UploadSource, options: ResumableOptions = {}): Promise<UploadedPath> {
+    return await (await import('./transfers/resumed-upload.ts')).uploadResumable(this, path, source, options);
   }
 
   /**
@@ -223,6 +255,16 @@ export class SandboxFiles {
     return yield* watchFolder(this.#calls, this.#sandboxId, path, options);
   }
 
+  async #put(
+    query: Record<string, string>,
+    data: Blob | FileData,
+    init: { signal: AbortSignal | undefined; repeatable?: boolean },
+  ): Promise<WrittenFile> {
+    const body = data instanceof Blob ? data : new Blob([typeof data === 'string' ? data : new Uint8Array(data)]);
+    const response = await this.#calls.transfer(this.#sandboxId, query, { method: 'PUT', body, ...init });
+    return (await response.json()) as WrittenFile;
+  }
+
   async #read(path: string, options: CallOptions): Promise<FileContent> {
     const { raw, with: set } = this.#calls;
     return await raw.readFile({ path: { sandboxId: this.#sandboxId }, query: { path }, ...set(options) });
@@ -230,7 +272,7 @@ export class SandboxFiles {
 }
 
 /** Without absent options. */
-function given(options: { ifUnchanged: string | undefined; mode: string | undefined }) {
+function given(options: { ifUnchanged?: string | undefined; mode: string | undefined }) {
   const { ifUnchanged, mode } = options;
   return { ...(ifUnchanged === undefined ? {} : { ifUnchanged }), ...(mode === undefined ? {} : { mode }) };
 }

@@ -35,6 +35,7 @@ export {
   type ExecOptions,
   type RunningCommand,
 } from './processes/command.ts';
+export type { ContinueOptions, ResumableOptions, UploadedPath, UploadSource } from './transfers/resumed-upload.ts';
 export { BerthError, type BerthErrorFields, type LocalErrorCode } from './transport/errors.ts';
 export {
   SandboxFiles,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import type { Duplex } from 'node:stream';
 import { Berth, BerthError, type AgentSession, type BerthOptions, type FileStat } from '../src/index.ts';
-import { TestFiles } from '../src/testing/files/files.ts';
+import { SizeDiffers, TestFiles } from '../src/testing/files/files.ts';
 import { Refusal } from '../src/testing/requests/refusal.ts';
 import { TestState } from '../src/testing/state.ts';
 import { TestServer } from '../src/testing/index.ts';
@@ -153,18 +153,26 @@ function answerFileCall(files: TestFiles, { verb, path, query, depth, body }: Fi
   });
 }
 
-/** Takes an upload like a host. */
-function storing(files: TestFiles, path: string, bytes: number, options: object) {
+/** Takes an upload like a guest; all of it before it is written. */
+function storing(files: TestFiles, path: string, bytes: number, query: { offset?: string }) {
+  const { offset, ...options } = query;
   return (caller: Duplex): void => {
     let content = Buffer.alloc(0);
+    const stored = (): object => {
+      try {
+        const { size } =
+          offset === undefined
+            ? files.store(path, content, options)
+            : files.append(path, content, Number(offset), options);
+        return { size };
+      } catch (error) {
+        if (!(error instanceof Refusal)) throw error;
+        return { error: { code: error.code, ...(error instanceof SizeDiffers ? { size: error.size } : {}) } };
+      }
+    };
     const take = (chunk: Buffer): void => {
       content = Buffer.concat([content, chunk]);
-      if (content.length < bytes) return;
-      try {
-        caller.end(`${JSON.stringify({ size: files.store(path, content, options).size })}\n`);
-      } catch (error) {
-        caller.end(`${JSON.stringify({ error: { code: (error as Refusal).code } })}\n`);
-      }
+      if (content.length === bytes) caller.end(`${JSON.stringify(stored())}\n`);
     };
     caller.on('data', take);
     if (bytes === 0) take(content);

@@ -38,6 +38,8 @@ interface TransferInit {
   headers?: Readonly<Record<string, string>>;
   body?: Blob;
   signal?: AbortSignal | undefined;
+  /** Whether a repetition has no second effect. */
+  repeatable?: boolean | undefined;
 }
 
 const FIRST_WAIT_MS = 250;
@@ -63,7 +65,7 @@ export class Transport {
    * Sends raw bytes, or receives them: resolves with a successful response, unread. Without a
    * timeout and retries.
    */
-  async transfer(url: URL, { signal, headers: given = {}, ...init }: TransferInit): Promise<Response> {
+  async transfer(url: URL, { signal, headers: given = {}, repeatable, ...init }: TransferInit): Promise<Response> {
     const { credential, fetch } = this.#options;
     const what = `${init.method} ${url.pathname}`;
     const headers = {
@@ -71,7 +73,7 @@ export class Transport {
       authorization: `Bearer ${typeof credential === 'string' ? credential : await credential()}`,
       ...(init.body === undefined ? {} : { 'content-type': 'application/octet-stream' }),
     };
-    const reads = init.method === 'GET';
+    const reads = init.method === 'GET' || repeatable === true;
     let response: Response;
     try {
       response = await fetch(url, { ...init, headers, ...(signal === undefined ? {} : { signal }) });
