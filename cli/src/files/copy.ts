@@ -14,6 +14,7 @@ import { packingScript, unpackingScript } from './guest-scripts.ts';
 import { pack } from './pack.ts';
 import { linesOf, reasonOf, textOf } from './remote-failure.ts';
 import { downloadFile, resumable } from './resumed-file.ts';
+import { RESUMED_BYTES, uploadResumed } from './resumed-upload.ts';
 import { Refused, unpack, type Unpacked } from './unpack.ts';
 import { CliFailure, EXIT } from '../output/failure.ts';
 import { bytes as bytesText } from '../output/amount.ts';
@@ -68,6 +69,11 @@ class Copying {
     const id = await findSandbox(this.#context, sandbox);
     const place = { path, name: nameOf(source), kind, mode: found.mode } as const;
     await this.#withProgress(`copying to ${id}`, async (passed) => {
+      if (kind === 'file' && found.size >= RESUMED_BYTES) {
+        const note = (text: string): void => this.#context.out.note(text);
+        const target = { sandbox: id, path, name: place.name };
+        if (await uploadResumed(await connect(), source, target, { note, passed, signal })) return;
+      }
       const remote = await startCommand(await connect(), { sandboxId: id, command: unpackingScript(place) }, signal);
       await remote.stdout.cancel();
       const errorText = textOf(remote.stderr);

@@ -18,11 +18,8 @@ esac
 exec tar --create --format=gnu --hard-dereference --file=- --directory="$d" -- "$b"
 `;
 
-/**
- * Unpacks beside the target and renames when complete. Contents of a folder go directly into an
- * existing one.
- */
-const UNPACK = String.raw`
+/** Finds the target `t` of a copy. */
+const TARGET = String.raw`
 to=$1 name=$2 kind=$3 mode=$4
 no() { echo "$1" >&2; exit 1; }
 case $to in /*) ;; *) to=./$to ;; esac
@@ -40,11 +37,10 @@ if [ "$kind" = file ] && [ -L "$t" ]; then
   r=$(readlink -en -- "$t" && echo x) || no "the target is a dangling symlink"
   t=${'$'}{r%x}
 fi
-take() { tar --extract --file=- --preserve-permissions --no-same-owner "$@"; }
-if [ "$kind" = folder ] && [ -d "${'$'}{t:-/}" ]; then
-  take --strip-components=1 --directory="${'$'}{t:-/}"
-  exit
-fi
+`;
+
+/** Refuses a target of another kind; `p` is its folder. */
+const CHECK = String.raw`
 if [ "$kind" = folder ]; then
   [ ! -e "$t" ] && [ ! -L "$t" ] || no "the target is not a folder"
 elif [ ! -L "$t" ] && [ -e "$t" ]; then
@@ -53,12 +49,43 @@ elif [ ! -L "$t" ] && [ -e "$t" ]; then
 fi
 p=${'$'}{t%/*}/
 [ -d "$p" ] || no "the parent folder does not exist"
+`;
+
+/**
+ * Unpacks beside the target and renames when complete. Contents of a folder go directly into an
+ * existing one.
+ */
+const UNPACK = String.raw`
+${TARGET.trim()}
+take() { tar --extract --file=- --preserve-permissions --no-same-owner "$@"; }
+if [ "$kind" = folder ] && [ -d "${'$'}{t:-/}" ]; then
+  take --strip-components=1 --directory="${'$'}{t:-/}"
+  exit
+fi
+${CHECK.trim()}
 s=$(mktemp -d "$p.berth-cp-XXXXXXXX") || exit 1
 trap 'chmod -R u+rwX -- "$s"; rm -rf -- "$s"' EXIT
 trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
 take --directory="$s" || exit
 mv -fT -- "$s/r" "$t" || exit
 [ "$kind" != folder ] || chmod -- "$mode" "$t"
+`;
+
+/** Prints the absolute path of the target of a file, without links. Keeps trailing newlines. */
+const RESOLVE = String.raw`
+${TARGET.trim()}
+${CHECK.trim()}
+d=$(CDPATH= cd -- "$p" && pwd -P && echo x) || exit 1
+d=${'$'}{d%?x}
+printf '%s/%s' "${'$'}{d%/}" "${'$'}{t##*/}"
+`;
+
+/** Moves a complete part over the target. A repetition succeeds if the response was lost. */
+const PLACE = String.raw`
+part=$1 t=$2 size=$3 mode=$4 mtime=$5
+if [ ! -e "$part" ] && [ -f "$t" ] && [ "$(stat -c %s -- "$t")" = "$size" ]; then exit 0; fi
+[ ! -d "$t" ] || { echo "the target is a folder" >&2; exit 1; }
+chmod -- "$mode" "$part" && touch -m -d "@$mtime" -- "$part" && mv -fT -- "$part" "$t"
 `;
 
 /** Writes an archive of the path to stdout. The root entry is the last part of the path, or `.`. */
@@ -78,6 +105,25 @@ interface UnpackPlace {
 /** Reads an archive with the root entry `r` from stdin. */
 export function unpackingScript({ path, name, kind, mode }: UnpackPlace): string {
   return script(UNPACK, [path, name, kind, (mode & 0o7777).toString(8)]);
+}
+
+/** Writes the absolute path at which a file is to be placed to stdout. */
+export function resolvingScript({ path, name }: Pick<UnpackPlace, 'path' | 'name'>): string {
+  return script(RESOLVE, [path, name, 'file', '']);
+}
+
+interface PartPlace {
+  part: string;
+  target: string;
+  size: number;
+  mode: number;
+  /** Unix time in seconds. */
+  mtime: number;
+}
+
+/** Gives a complete part mode and time, and moves it over its target. */
+export function placingScript({ part, target, size, mode, mtime }: PartPlace): string {
+  return script(PLACE, [part, target, String(size), (mode & 0o7777).toString(8), String(mtime)]);
 }
 
 function script(text: string, args: readonly string[]): string {

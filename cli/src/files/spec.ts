@@ -11,7 +11,9 @@ keeps its colon. Relative paths in a sandbox start at /code. Folders are copied
 recursively, into an existing folder or as a new one; FOLDER/. copies the contents of a folder.
 Permissions, times and symlinks are kept. A download appears at its target only when complete;
 symlinks that point outside the copied folder are skipped. The download of a single file continues
-at its byte after a broken connection, or starts again if the file has changed.
+at its byte after a broken connection, or starts again if the file has changed. So does the upload of
+a single file of 8 MiB or more, also when the same command runs again after it was interrupted: until
+it is complete, its bytes are in a file .berth-cp-... beside the target.
 
 Exit code: 1 if any entry was not copied; each is reported.`,
   arguments: [
