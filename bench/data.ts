@@ -1,8 +1,9 @@
 // Transfers into and out of a sandbox through the public API of a dedicated installation: files,
-// previews. Each part is a file in bench/data/. Usage: npm run bench:data -- [--only
-// files|previews]... [--rounds N] [--json]
+// previews, and with --only large a file of some GiB. Each part is a file in bench/data/. Usage:
+// npm run bench:data -- [--only files|previews|large]... [--rounds N] [--gib N] [--json]
 import { Progress } from '@berth/machine/output/progress.ts';
 import { measureFiles } from './data/files.ts';
+import { measureLargeFiles } from './data/large-files.ts';
 import { measurePreviews } from './data/previews.ts';
 import { hardware } from './world/hardware.ts';
 import { withWorld, type BenchWorld } from './world/installation.ts';
@@ -10,18 +11,22 @@ import { readOptions } from './world/options.ts';
 import { figuresByKey, renderTable, type Measured } from './world/statistics.ts';
 
 /** Each part measures the given number of rounds on the given installation. */
-const PARTS: Readonly<Record<'files' | 'previews', (world: BenchWorld, rounds: number) => Promise<Measured[]>>> = {
+const PARTS: Readonly<
+  Record<'files' | 'previews' | 'large', (world: BenchWorld, rounds: number) => Promise<Measured[]>>
+> = {
   files: measureFiles,
   previews: measurePreviews,
+  large: (world) => measureLargeFiles(world, Math.round(options.number('gib', 0.0625, 100) * 1_024)),
 };
 
 const options = readOptions({
   only: { type: 'string', multiple: true, default: ['files', 'previews'] },
   rounds: { type: 'string', default: '20' },
+  gib: { type: 'string', default: '0.25' },
   json: { type: 'boolean', default: false },
 });
 const rounds = options.whole('rounds', 1, 1_000);
-const parts = options.chosen('only', ['files', 'previews']).map((name) => PARTS[name]);
+const parts = options.chosen('only', ['files', 'previews', 'large']).map((name) => PARTS[name]);
 
 const rows: Measured[] = [];
 // Raises the request limits, which would distort the measurement.
