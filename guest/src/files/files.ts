@@ -239,6 +239,8 @@ export class Files {
     }
     for (;;) {
       const [verdict, said] = split(await line);
+      // The close of the socket would unpipe later, which pauses a content that is being drained.
+      if (verdict !== 'check') upload?.content.unpipe(socket);
       if (verdict === 'ok') return { said, socket };
       if (verdict !== 'check') {
         socket.destroy();

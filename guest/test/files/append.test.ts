@@ -1,6 +1,7 @@
 // Appends at an offset: uploads that continue after a break.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdir, readdir, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
@@ -189,6 +190,21 @@ test('an append behind 5 GiB writes there at once', async (t) => {
   assert.deepEqual(await files.append('f', 5 * 2 ** 30, 'end'), { size: 5 * 2 ** 30 + 3 });
   const { size, blocks } = await stat(files.at('f'));
   assert.ok(size === 5 * 2 ** 30 + 3 && blocks * 512 < 2 ** 20);
+});
+
+test('a refusal and a success close the connection, also while the body still arrives', async (t) => {
+  const daemon = await startDaemon(t);
+  const files = new Appender(daemon);
+  await files.write('f', 'abc');
+  const connections = async (): Promise<number> => (await readdir(`/proc/${daemon.pid}/fd`)).length;
+  const before = await connections();
+  for (let at = 0; at < 60; at += 1) {
+    const stream = await files.begin(at % 3 === 0 ? 'new' + at : at % 3 === 1 ? 'f' : '.', 0, 3_000_000);
+    stream.write(Buffer.alloc(3_000_000));
+    await once(stream, 'data');
+    stream.destroy();
+  }
+  await until('the daemon has closed them', async () => (await connections()) <= before);
 });
 
 test('files of others are refused and stay', { skip: !root }, async (t) => {
