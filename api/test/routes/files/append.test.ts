@@ -46,8 +46,15 @@ async function feed(): Promise<{ size: number }[]> {
   return rows.map(({ details }) => details as { size: number }).toSorted((one, other) => one.size - other.size);
 }
 
-/** Begins an upload that promises more bytes than it sends. */
-function begin(base: string, name: string, offset: number, sent: Uint8Array, promised: number): http.ClientRequest {
+/** An upload that promises more bytes than it sends. */
+interface Begun {
+  request: http.ClientRequest;
+  response: Promise<http.IncomingMessage>;
+  /** Resolves once the file has at least so many bytes. Rejects if the upload is refused. */
+  arrived(bytes: number): Promise<void>;
+}
+
+function begin(base: string, name: string, offset: number, sent: Uint8Array, promised: number): Begun {
   const request = http.request(`${base}${at(name, offset)}`, {
     method: 'PUT',
     headers: {
@@ -56,9 +63,25 @@ function begin(base: string, name: string, offset: number, sent: Uint8Array, pro
       'content-length': String(promised),
     },
   });
-  request.on('error', () => undefined);
+  const response = new Promise<http.IncomingMessage>((resolve, reject) => {
+    request.once('response', resolve).on('error', reject);
+  });
+  let early: unknown;
+  response.then(
+    ({ statusCode }) => (early = new Error(`refused with status ${statusCode}`)),
+    (error: unknown) => (early = error),
+  );
   request.write(sent);
-  return request;
+  return {
+    request,
+    response,
+    arrived: async (bytes) =>
+      await untilTrue(`${bytes} bytes arrived`, async () => {
+        if ((await sizeOf(name)) >= bytes) return true;
+        if (early !== undefined) throw early;
+        return false;
+      }),
+  };
 }
 
 test('parts give the exact file; each response has its size and the hash of the part', async () => {
@@ -153,7 +176,12 @@ test('of the same append through two replicas exactly one succeeds', async (t) =
   const content = randomBytes(1_000_000);
   const send = async (base: string): Promise<number> => {
     const headers = { authorization: `Bearer ${api.token}`, 'content-type': 'application/octet-stream' };
-    return (await fetch(`${base}${at('raced', 0)}`, { method: 'PUT', headers, body: content })).status;
+    // 429: the other append takes long.
+    return await until('the append has its turn', async () => {
+      const response = await fetch(`${base}${at('raced', 0)}`, { method: 'PUT', headers, body: content });
+      await response.arrayBuffer();
+      return response.status === 429 ? null : response.status;
+    });
   };
   const statuses = await Promise.all([api.url, replica.url, api.url, replica.url].map(send));
   assert.deepEqual(
@@ -166,9 +194,9 @@ test('of the same append through two replicas exactly one succeeds', async (t) =
 test('an upload that breaks off at one replica continues at the other', async (t) => {
   const replica = await startReplica(api);
   const content = randomBytes(6_000_000);
-  const request = begin(replica.url, 'moved', 0, content.subarray(0, 2_000_000), content.length);
-  await untilTrue('bytes arrived', async () => (await sizeOf('moved')) > 0);
-  request.destroy();
+  const begun = begin(replica.url, 'moved', 0, content.subarray(0, 2_000_000), content.length);
+  await begun.arrived(1);
+  begun.request.destroy();
   await replica.close();
   const size = await settled('moved');
   assert.ok(size > 0 && size <= 2_000_000);
@@ -187,11 +215,10 @@ async function settled(name: string): Promise<number> {
 
 test('a body that stalls is 408; its bytes stay, and the rest follows', async (t) => {
   const content = randomBytes(400_000);
-  const request = begin(api.url, 'stalled', 0, content.subarray(0, 300_000), content.length);
-  const answered = new Promise<http.IncomingMessage>((resolve) => request.once('response', resolve));
-  await untilTrue('the bytes arrived', async () => (await sizeOf('stalled')) === 300_000);
-  const response = await answered;
-  t.after(() => request.destroy());
+  const begun = begin(api.url, 'stalled', 0, content.subarray(0, 300_000), content.length);
+  t.after(() => begun.request.destroy());
+  await begun.arrived(300_000);
+  const response = await begun.response;
   const { error } = JSON.parse(Buffer.concat((await response.toArray()) as Buffer[]).toString()) as {
     error: { code: string; message: string };
   };
