@@ -83,8 +83,10 @@ printf '%s/%s' "${'$'}{d%/}" "${'$'}{t##*/}"
 /** Moves a complete part over the target. A repetition succeeds if the response was lost. */
 const PLACE = String.raw`
 part=$1 t=$2 size=$3 mode=$4 mtime=$5
-if [ ! -e "$part" ] && [ -f "$t" ] && [ "$(stat -c %s -- "$t")" = "$size" ]; then exit 0; fi
-[ ! -d "$t" ] || { echo "the target is a folder" >&2; exit 1; }
+no() { echo "$1" >&2; exit 1; }
+if [ ! -e "$part" ] && [ -f "$t" ] && [ "$(stat -c '%s %Y' -- "$t")" = "$size $mtime" ]; then exit 0; fi
+[ ! -d "$t" ] || no "the target is a folder"
+[ "$(stat -c %s -- "$part")" = "$size" ] || no "a program in the sandbox changed the file before it was complete"
 chmod -- "$mode" "$part" && touch -m -d "@$mtime" -- "$part" && mv -fT -- "$part" "$t"
 `;
 
@@ -124,6 +126,11 @@ interface PartPlace {
 /** Gives a complete part mode and time, and moves it over its target. */
 export function placingScript({ part, target, size, mode, mtime }: PartPlace): string {
   return script(PLACE, [part, target, String(size), (mode & 0o7777).toString(8), String(mtime)]);
+}
+
+/** Writes the SHA-256 of a file in hex to stdout. */
+export function hashingScript(path: string): string {
+  return script('s=$(sha256sum < "$1") && printf %.64s "$s"', [path]);
 }
 
 function script(text: string, args: readonly string[]): string {

@@ -1,7 +1,7 @@
 // Uploads a large file by the file routes, and continues at its byte: after a broken connection,
 // and when the same command runs again.
 import { createHash } from 'node:crypto';
-import { openAsBlob, statSync, type BigIntStats } from 'node:fs';
+import { createReadStream, openAsBlob, statSync, type BigIntStats } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -12,7 +12,7 @@ import { CliFailure } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 import type { Connection } from '../service/connection.ts';
 import type { PathThere } from './endpoint.ts';
-import { placingScript, resolvingScript } from './guest-scripts.ts';
+import { hashingScript, placingScript, resolvingScript } from './guest-scripts.ts';
 import { reasonOf, textOf } from './remote-failure.ts';
 
 /** Smaller files are sent at once, as an archive. */
@@ -57,21 +57,31 @@ export async function uploadResumed(
   const part = join(dirname(target), local.partName(basename(target)));
   let files: SandboxFiles | undefined;
   let isBegun = false;
+  /** Whether the part has bytes that no response of this run confirmed. */
+  let isResumed = false;
+  let isBroken = false;
   try {
     ({ files } = await connection.berth.sandboxes.get(sandbox, { signal }));
     await files.continueUpload(part, local, {
       mode: PART_MODE,
       signal,
       onProgress: (bytes) => {
-        if (!isBegun && bytes > 0)
+        if (bytes > 0 && (isBroken || !isBegun)) {
           note(`berth: ${what}: continuing at ${bytesText(bytes)} of ${bytesText(local.size)}`);
-        isBegun = true;
+          isResumed = true;
+        }
+        [isBegun, isBroken] = [true, false];
         passed(bytes);
       },
+      onRetry: () => (isBroken = true),
     });
     local.verify();
+    if (isResumed || isBroken) {
+      note(`berth: ${what}: comparing the SHA-256 of both files`);
+      await settled(() => compare(local, part, run), signal);
+    }
   } catch (error) {
-    if (error instanceof Changed) await files?.delete(part, { signal }).catch(() => undefined);
+    if (error instanceof Worthless) await files?.delete(part, { signal }).catch(() => undefined);
     if (!(error instanceof BerthError) || signal.aborted) throw error;
     if (!isBegun && error.status !== undefined && !error.retryable) return false;
     throw new CliFailure(`${what}: the upload broke off: ${plainText(error.message)}`, {
@@ -84,7 +94,18 @@ export async function uploadResumed(
   return true;
 }
 
-class Changed extends CliFailure {}
+/** Compares the bytes of a part with the file's. Other uploads and programs can write to a part. */
+async function compare(local: LocalFile, part: string, run: (command: string) => Promise<Buffer>): Promise<void> {
+  const [own, there] = await Promise.all([local.sha256(), run(hashingScript(part))]);
+  local.verify();
+  if (there.toString() === own) return;
+  throw new Worthless(`${plainText(part)} has other bytes than the file: nothing was written to the target`, {
+    remedy: 'run the command again: it begins anew',
+  });
+}
+
+/** A failure after which the part is deleted. */
+class Worthless extends CliFailure {}
 
 /** A local file, which must not change while it is read. */
 class LocalFile implements UploadSource {
@@ -116,8 +137,7 @@ class LocalFile implements UploadSource {
 
   /** Name of the part: the same for the same target until this file changes. */
   partName(target: string): string {
-    const { dev, ino, size, mtimeNs } = this.#stat;
-    const key = [dev, ino, size, mtimeNs, target].join('\0');
+    const key = [...versionOf(this.#stat), target].join('\0');
     return `.berth-cp-${createHash('sha256').update(key).digest('hex').slice(0, 24)}`;
   }
 
@@ -126,15 +146,25 @@ class LocalFile implements UploadSource {
     return this.#content.slice(from, to);
   }
 
+  async sha256(): Promise<string> {
+    const hash = createHash('sha256');
+    for await (const chunk of createReadStream(this.#path)) hash.update(chunk as Buffer);
+    return hash.digest('hex');
+  }
+
   /** Throws if the file has changed since it was opened. */
   verify(): void {
-    const { dev, ino, size, mtimeNs } = this.#stat;
     const now = statSync(this.#path, { bigint: true, throwIfNoEntry: false });
-    if (now?.dev === dev && now.ino === ino && now.size === size && now.mtimeNs === mtimeNs) return;
-    throw new Changed(`${plainText(this.#path)} changed while it was copied: nothing was written to the target`, {
+    if (now !== undefined && versionOf(now).join() === versionOf(this.#stat).join()) return;
+    throw new Worthless(`${plainText(this.#path)} changed while it was copied: nothing was written to the target`, {
       remedy: 'run the command again when the file is complete',
     });
   }
+}
+
+/** Differs after each change of the content: no program can set the time of the inode. */
+function versionOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): bigint[] {
+  return [dev, ino, size, mtimeNs, ctimeNs];
 }
 
 /** Repeats work without a second effect while its connection breaks. */

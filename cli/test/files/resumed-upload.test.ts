@@ -1,6 +1,8 @@
 // `berth cp` of a large file into a sandbox: broken connections, killed runs, changed files, links.
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { openSync, utimesSync, writeSync } from 'node:fs';
 import {
   appendFile,
   chmod,
@@ -15,12 +17,14 @@ import {
   rm,
   stat,
   symlink,
+  truncate,
   utimes,
   writeFile,
 } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
+import { promisify } from 'node:util';
 import { serveRealGuest } from '../../../api/test/world/guests/real-guest.ts';
 import { ExecRefusal } from '../../../api/test/world/guests/exec-refusal.ts';
 import type { ExecFront } from '../../../api/test/world/guests/exec-front.ts';
@@ -113,7 +117,8 @@ test('a smaller file goes at once, as an archive', async () => {
 test('a cut connection is continued in the same run', async () => {
   proxy.cuts = [3_000_000, 14_000_000, 14_000_001];
   const { code: exit, stderr } = await cp(there);
-  assert.deepEqual([exit, stderr, proxy.cuts], [0, '', []]);
+  assert.deepEqual([exit, proxy.cuts], [0, []], stderr);
+  assert.match(stderr, /^(berth: \S+: continuing at [\d.]+ MiB of 23 MiB\n)+berth: \S+: comparing the SHA-256 .+\n$/);
   await copied(join(there, 'f'));
   assert.deepEqual(await readdir(there), ['f']);
   assert.ok(proxy.passed < SIZE + 10_000_000, `${proxy.passed} bytes were sent`);
@@ -135,7 +140,7 @@ for (const signal of ['SIGKILL', 'SIGINT'] as const) {
     const before = proxy.passed;
     const { code: exit, stderr } = await cp(there);
     assert.equal(exit, 0, stderr);
-    assert.match(stderr, /^berth: sbx_\w+:\S+: continuing at [\d.]+ MiB of 23 MiB\n$/);
+    assert.match(stderr, /^berth: sbx_\w+:\S+: continuing at [\d.]+ MiB of 23 MiB\nberth: .* comparing .*\n$/);
     await copied(join(there, 'f'));
     assert.deepEqual(await readdir(there), ['f']);
     assert.ok(proxy.passed - before < SIZE - RESUMED_BYTES + 1_000_000);
@@ -147,6 +152,11 @@ test('a local file that changes during the upload is exit code 1, and nothing is
   for (const change of [
     async () => await appendFile(file, 'more'),
     async () => await utimes(file, new Date(), new Date()),
+    () => {
+      // Size and time of change stay.
+      writeSync(openSync(file, 'r+'), 'changed');
+      utimesSync(file, MODIFIED, MODIFIED);
+    },
     async () => {
       await writeFile(join(here, 'other'), CONTENT);
       await rename(join(here, 'other'), file);
@@ -154,8 +164,9 @@ test('a local file that changes during the upload is exit code 1, and nothing is
     async () => await rm(file),
   ]) {
     await writeFile(file, CONTENT);
+    await utimes(file, MODIFIED, MODIFIED);
     let isChanged = false;
-    let changed: Promise<unknown> = Promise.resolve();
+    let changed: unknown;
     const start = proxy.passed;
     proxy.onPassed = (bytes) => {
       if (isChanged || bytes - start < 4_000_000) return;
@@ -167,6 +178,35 @@ test('a local file that changes during the upload is exit code 1, and nothing is
     assert.equal(exit, 1, stderr);
     assert.match(stderr, /f changed while it was copied: nothing was written to the target/);
     assert.deepEqual(await readdir(there), [], String(change));
+  }
+});
+
+test('a part that a program in the sandbox has changed never becomes the target', async () => {
+  await writeFile(join(there, 'f'), 'old');
+  for (const change of [
+    async (part: string) => await appendFile(part, 'junk'),
+    async (part: string) => await truncate(part, 1_000_000),
+    async (part: string) => await writeFile(part, 'junk', { flag: 'r+' }),
+  ]) {
+    const { child, ended } = startBerth(['cp', join(here, 'f'), `${id}:${there}`], { env: environment() });
+    const start = proxy.passed;
+    proxy.onPassed = (bytes) => void (bytes - start > 14_000_000 && child.kill('SIGKILL'));
+    await ended;
+    proxy.onPassed = () => undefined;
+    const part = (await readdir(there)).find((name) => name.startsWith('.berth-cp-')) ?? '';
+    // The request of the killed run may still write.
+    await promisify(execFile)('flock', [join(there, part), 'true']);
+    await change(join(there, part));
+    const { code: exit, stderr } = await cp(there);
+    if (String(change).includes('truncate')) {
+      assert.equal(exit, 0, stderr);
+      await copied(join(there, 'f'));
+      await writeFile(join(there, 'f'), 'old');
+    } else {
+      assert.deepEqual([exit, /has other bytes than the file/.test(stderr)], [1, true], stderr);
+    }
+    assert.equal(await readFile(join(there, 'f'), 'utf8'), 'old');
+    assert.deepEqual(await readdir(there), ['f'], 'the next run begins anew');
   }
 });
 
