@@ -1,4 +1,4 @@
-// Peak resident memory of every process that the bytes of a transfer pass, except the client.
+// Peak resident memory of every process that the bytes of a transfer pass, except the SDK's.
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BenchWorld } from '../world/installation.ts';
@@ -6,6 +6,7 @@ import type { BenchWorld } from '../world/installation.ts';
 const SAMPLE_MS = 250;
 
 const ROLES = {
+  Cli: /\/cli\/src\/main\.ts cp /,
   Api: /api\/src\/main\.ts/,
   Host: /\/host\/src\/main\.ts/,
   Gateway: /\/host\/src\/gateway\/main\.ts/,

@@ -92,7 +92,8 @@ export class SandboxFiles {
 
   /**
    * Writes a file of any size atomically, in one request; otherwise as {@link write}. Node opens a
-   * local file as a Blob with `fs.openAsBlob`. Without a timeout. See {@link uploadResumable}.
+   * local file below 2 GiB as a Blob with `fs.openAsBlob`, which is wrong about larger ones.
+   * Without a timeout. See {@link uploadResumable}.
    */
   async upload(
     path: string,

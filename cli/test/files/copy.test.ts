@@ -341,8 +341,9 @@ test('names from a sandbox with control characters are escaped', async () => {
   assert.ok(!stderr.includes('\u001b') && stderr.includes(String.raw`\u001b[2J`), JSON.stringify(stderr));
 });
 
-test('a large file is copied both ways', async () => {
-  const file = createWriteStream(join(here, 'large'));
+test('a large file in a folder is copied both ways', async () => {
+  await mkdir(join(here, 'large'));
+  const file = createWriteStream(join(here, 'large/f'));
   const sums = createHash('sha256');
   for (let piece = 0; piece < 40; piece += 1) {
     const bytes = randomBytes(1_000_001);
@@ -352,9 +353,9 @@ test('a large file is copied both ways', async () => {
   await new Promise<void>((done) => file.end(done));
   const expected = sums.digest('hex');
   await copied(join(here, 'large'), `${ID}:large`);
-  assert.equal(sum(await readFile(join(there, 'large'))), expected);
+  assert.equal(sum(await readFile(join(there, 'large/f'))), expected);
   await copied(`${ID}:large`, join(here, 'back'));
-  assert.equal(sum(await readFile(join(here, 'back'))), expected);
+  assert.equal(sum(await readFile(join(here, 'back/f'))), expected);
 });
 
 test('sizes and times beyond octal fields are kept', async () => {

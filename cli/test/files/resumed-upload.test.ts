@@ -25,6 +25,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { promisify } from 'node:util';
+import type { TestDaemon } from '../../../guest/test/daemon.ts';
 import { serveRealGuest } from '../../../api/test/world/guests/real-guest.ts';
 import { ExecRefusal } from '../../../api/test/world/guests/exec-refusal.ts';
 import type { ExecFront } from '../../../api/test/world/guests/exec-front.ts';
@@ -44,15 +45,14 @@ let id: string;
 let here: string;
 let there: string;
 let code: string;
+let daemon: TestDaemon;
 let real: Pick<ExecFront, 'files' | 'stream'>;
 /** Uploads that reached the host, as `OFFSET+BYTES`. */
 let uploads: string[];
 before(async () => {
   service = await Service.start({ durable: false });
-  ({ codeFolder: code } = await serveRealGuest(
-    { after: (end) => void endings.push(end as () => unknown) },
-    service.api.front,
-  ));
+  daemon = await serveRealGuest({ after: (end) => void endings.push(end as () => unknown) }, service.api.front);
+  code = daemon.codeFolder;
   const { files, stream } = service.api.front;
   real = { files, stream };
   ({ id } = await service.api.makeSandbox('ready'));
@@ -122,6 +122,18 @@ test('a cut connection is continued in the same run', async () => {
   await copied(join(there, 'f'));
   assert.deepEqual(await readdir(there), ['f']);
   assert.ok(proxy.passed < SIZE + 10_000_000, `${proxy.passed} bytes were sent`);
+});
+
+test('a guest daemon that is killed in the middle does not end the upload', async () => {
+  let restarted: Promise<void> | undefined;
+  proxy.onPassed = (bytes) => {
+    if (bytes > 12_000_000) restarted ??= daemon.stop('SIGKILL').then(() => daemon.start());
+  };
+  const { code: exit, stderr } = await cp(there);
+  await restarted;
+  assert.deepEqual([exit, /: continuing at .*\n.*: comparing /.test(stderr)], [0, true], stderr);
+  await copied(join(there, 'f'));
+  assert.deepEqual(await readdir(there), ['f']);
 });
 
 for (const signal of ['SIGKILL', 'SIGINT'] as const) {

@@ -4,21 +4,26 @@ import { BerthError, errorWith } from '../transport/errors.ts';
 import { Pauses } from '../transport/pauses.ts';
 import type { CallOptions } from '../transport/transport.ts';
 
-/** Bytes of a request, unless the file is so large that it would take more requests. */
-const PART = { leastBytes: 8_388_608, most: 100 };
+/** Bytes of a request: a hundredth of the source within these bounds. */
+const LEAST_BYTES = 8_388_608;
+const MOST_BYTES = 33_554_432;
 const PART_MODE = '0600';
 /** Failures after which the size of the file tells where to continue. */
-const PASSING: ReadonlySet<unknown> = new Set(['connection_failed', 'upload_stalled', 'file_changed']);
+const PASSING: readonly unknown[] = ['connection_failed', 'upload_stalled', 'file_changed'];
 /** Characters of the target's name in the name of its part: in UTF-8 far below 255 bytes. */
 const NAME_SHOWN = 40;
 
 /** Content of known length, such as a `Blob` or `File`, which is read in parts. */
-export type UploadSource = Pick<Blob, 'size' | 'slice'>;
+export interface UploadSource {
+  readonly size: number;
+  /** Returns exactly these bytes. */
+  slice(from: number, to: number): Blob | Promise<Blob>;
+}
 
 export interface ContinueOptions extends Pick<CallOptions, 'signal'> {
   /** Permission bits in octal of a file that the upload creates. */
   mode?: string | undefined;
-  /** Bytes of a request. By default 8 MiB, or a hundredth of the source if that is more. */
+  /** Bytes of a request. By default a hundredth of the source, but 8 to 32 MiB. */
   partBytes?: number | undefined;
   /** Called with the bytes of the file so far: at the start, and after each request. */
   onProgress?: ((bytes: number) => void) | undefined;
@@ -63,18 +68,17 @@ export async function continueUpload(
 ): Promise<void> {
   const { mode, signal, onProgress } = options;
   const { size } = source;
-  const { partBytes = Math.max(PART.leastBytes, Math.ceil(size / PART.most)) } = options;
-  if (!(partBytes >= 1)) throw wrong('configuration', `partBytes must be at least 1: ${partBytes}`);
+  const { partBytes = Math.min(Math.max(LEAST_BYTES, size / 100), MOST_BYTES) } = options;
+  if (!(partBytes >= 1)) throw wrong('configuration', `partBytes: ${partBytes}`);
   let most = -1;
   await persist(options, async (succeeded) => {
     const found = await statOrNull(files, path, signal);
     let at = found?.size ?? 0;
-    if (found !== null && found.kind !== 'file') throw wrong('not_a_file', `${path} is not the path of a file`);
-    if (at > size) throw wrong('file_exists', `cannot continue ${path}: it has ${at} of ${size} bytes. Delete it`);
+    if (found !== null && found.kind !== 'file') throw notAFile(path);
+    if (at > size) throw wrong('file_exists', `${path} has ${at} of ${size} bytes. Delete it`);
     // Waits for an earlier request that may still write, and gets a refusal before a body is sent.
-    // Not possible with a complete part that has its final mode.
-    if (at < size || found === null || /^.[2367]/.test(found.mode))
-      await files.append(path, '', { offset: at, mode, signal });
+    // A complete part may have its final mode, without permission to write.
+    if (at < size || found === null) await files.append(path, '', { offset: at, mode, signal });
     for (;;) {
       if (at > most) {
         most = at;
@@ -82,9 +86,11 @@ export async function continueUpload(
         onProgress?.(at);
       }
       if (at === size) return;
-      const part = source.slice(at, Math.min(size, at + Math.floor(partBytes)));
+      const end = Math.min(size, at + Math.floor(partBytes));
+      const part = await source.slice(at, end);
+      if (part.size !== end - at) throw wrong('configuration', `the source ends before its ${size} bytes`);
       await files.append(path, part, { offset: at, signal });
-      at += part.size;
+      at = end;
     }
   });
 }
@@ -98,11 +104,12 @@ export async function uploadResumable(
 ): Promise<UploadedPath> {
   const { mode, signal } = options;
   const part = partOf(path, source, options.key);
-  const atOnce = async (): Promise<UploadedPath> => await files.upload(path, source.slice(), { mode, signal });
+  const atOnce = async (): Promise<UploadedPath> =>
+    await files.upload(path, await source.slice(0, source.size), { mode, signal });
   try {
     const target = await statOrNull(files, path, signal);
     if (target?.kind === 'link') return await atOnce();
-    if (target !== null && target.kind !== 'file') throw wrong('not_a_file', `${path} is not the path of a file`);
+    if (target !== null && target.kind !== 'file') throw notAFile(path);
     await continueUpload(files, part, source, { ...options, mode: PART_MODE });
     let attempts = 0;
     await persist(options, async () => {
@@ -133,8 +140,10 @@ async function persist(
     try {
       return await work(() => pauses.succeeded());
     } catch (error) {
-      const passes = PASSING.has(codeOf(error)) && error instanceof BerthError;
-      await pauses.afterFailure(passes ? errorWith(error, { retryable: true }) : error, { isActive: false });
+      const passes = PASSING.includes(codeOf(error));
+      await pauses.afterFailure(passes ? errorWith(error as BerthError, { retryable: true }) : error, {
+        isActive: false,
+      });
     }
   }
 }
@@ -150,24 +159,28 @@ async function statOrNull(files: Files, path: string, signal: AbortSignal | unde
 function partOf(path: string, source: UploadSource, key: string | undefined): string {
   const cut = path.lastIndexOf('/') + 1;
   const name = path.slice(cut);
-  if (/^\.{0,2}$/.test(name)) throw wrong('not_a_file', `${path} is not the path of a file`);
+  if (/^\.{0,2}$/.test(name)) throw notAFile(path);
   const { name: own, lastModified } = source as Partial<File>;
   if (key === undefined && lastModified === undefined)
-    throw wrong('configuration', 'cannot resume the upload of a Blob without a key. Pass `key`, or a File');
+    throw wrong('configuration', 'a Blob is resumed by `key` only: pass one, or a File');
   const content = digest(JSON.stringify([name, source.size, key ?? [own, lastModified]]));
   return `${path.slice(0, cut)}.${Array.from(name).slice(0, NAME_SHOWN).join('')}.berth-part-${content}`;
 }
 
-/** A hash (FNV-1a of code points), not cryptographic: `crypto.subtle` is absent over plain HTTP. */
+/** A polynomial hash, not cryptographic: `crypto.subtle` is absent over plain HTTP. */
 function digest(text: string): string {
-  let hash = 0xcbf29ce484222325n;
+  let hash = 1n;
   for (const character of text)
-    hash = BigInt.asUintN(64, (hash ^ BigInt(character.codePointAt(0) ?? 0)) * 0x100000001b3n);
+    hash = BigInt.asUintN(64, hash * 0x100000001b3n + BigInt(character.codePointAt(0) ?? 0));
   return hash.toString(36);
 }
 
 function codeOf(error: unknown): unknown {
   return (error as Partial<BerthError>).code;
+}
+
+function notAFile(path: string): BerthError {
+  return wrong('not_a_file', `${path} is not the path of a file`);
 }
 
 function wrong(code: string, message: string): BerthError {

@@ -150,6 +150,8 @@ for (const start of [realWorld, worldInMemory]) {
       assert.deepEqual(await names('g'), ['f']);
       await plain.files.write('g/part', 'longer than the source');
       await assert.rejects(files.continueUpload('g/part', new Blob(['x'])), /has 22 of 1 bytes. Delete it/);
+      const short = { size: 2, slice: async () => await Promise.resolve(new Blob(['x'])) };
+      await assert.rejects(files.continueUpload('g/short', short), /the source ends before its 2 bytes/);
       assert.equal((await files.uploadResumable('g/empty', new Blob([]), { key: '0' })).size, 0);
       await assert.rejects(files.uploadResumable('g/f/below', file), failing('not_a_directory', 400));
     });

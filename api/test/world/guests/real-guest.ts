@@ -33,7 +33,7 @@ function open({ port }: TestDaemon, target: string): Promise<Duplex> {
   const headers = { connection: 'Upgrade', upgrade: call.upgrade };
   const sent = request({ host: '127.0.0.1', port, path, method: call.method, headers });
   return new Promise((resolve, reject) => {
-    sent.once('error', reject);
+    sent.once('error', ({ message }) => reject(new ExecRefusal('guest_unreachable', message)));
     sent.once('upgrade', (_response, stream, head) => {
       if (head.length > 0) stream.unshift(head);
       resolve(stream);
