@@ -110,7 +110,7 @@ class FileWatch {
   use(): void {
     if (this.#hasEnded) return;
     clearTimeout(this.#unused);
-    this.#unused = setTimeout(() => this.#end(), FILE_WATCH_LIMITS.unusedSeconds * 1_000);
+    this.#unused = setTimeout(() => this.#end(), FILE_WATCH_LIMITS.unusedSeconds * 1_000).unref();
   }
 
   /** Changes after the number, at the latest after the wait. Undefined: some may be missing. */
