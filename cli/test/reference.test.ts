@@ -28,6 +28,7 @@ const OTHERS = {
   // Output of the fake berth where a shell evaluates it.
   value: 'true',
   gh: 'echo a-token',
+  curl: 'true',
   ssh: 'for word in "$@"; do case $word in *Command=*) sh -c "${word#*Command=}" ;; esac; done',
 };
 

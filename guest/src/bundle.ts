@@ -1,6 +1,7 @@
 // Bundles the guest daemon into one ESM file, for the image build and the fake driver. Writes no
 // files. Does not run in the guest.
 import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { BRIDGE_VERSION } from '@berth/protocol/agent-errors.ts';
 import * as wire from '@berth/protocol/calls/wire.ts';
@@ -26,6 +27,17 @@ const wireAsData: Plugin = {
       contents: Object.entries(wire)
         .map(([name, value]) => `export const ${name} = ${JSON.stringify(value)};`)
         .join('\n'),
+    }));
+  },
+};
+
+/** Perl as text, without comments but with the numbers of its lines. */
+const perlAsText: Plugin = {
+  name: 'perl-as-text',
+  setup: (bundle) => {
+    bundle.onLoad({ filter: /\.pl$/ }, async ({ path }) => ({
+      contents: (await readFile(path, 'utf8')).replace(/^[ \t]*#.*$/gm, ''),
+      loader: 'text',
     }));
   },
 };
@@ -62,7 +74,6 @@ async function bundle(entry: string, define: Record<string, string>): Promise<Gu
     absWorkingDir: fileURLToPath(new URL('../..', import.meta.url)),
     bundle: true,
     define,
-    loader: { '.pl': 'text' },
     platform: 'node',
     format: 'esm',
     target: 'node24',
@@ -71,7 +82,7 @@ async function bundle(entry: string, define: Record<string, string>): Promise<Gu
     legalComments: 'none',
     write: false,
     logLevel: 'silent',
-    plugins: [wireAsData],
+    plugins: [wireAsData, perlAsText],
   });
   const code = result.outputFiles[0]?.contents;
   if (code === undefined) throw new Error('esbuild gave no output');

@@ -5,6 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { freePort } from '../../../protocol/test/free-port.ts';
 import { TestInstance, runVerb } from './berth-program.ts';
 
 let folder: string;
@@ -48,7 +49,7 @@ test('a demo uses a running service; a fault is named and exits with 1', async (
 });
 
 test('the doctor finds no fault on this host, and reports a taken port as one', async () => {
-  const healthy = await runVerb('doctor', '--data-dir', folder);
+  const healthy = await runVerb('doctor', '--data-dir', folder, '--port', String(await freePort()));
   assert.equal(healthy.code, 0, healthy.stdout);
   for (const subject of [
     'system',

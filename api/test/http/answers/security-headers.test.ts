@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
+import { FILE_LINK_PATH } from '@berth/contract/files/links.ts';
 import { errorEnvelope } from '@berth/contract/route/errors.ts';
 import { OPEN_PATHS } from '@berth/contract/access/open-paths.ts';
 import { ROUTES } from '@berth/contract/routes.ts';
@@ -177,9 +178,11 @@ test('a request id is never taken from the caller', async () => {
   assert.ok(!ids.has(sent) && !ids.has(null));
 });
 
-test('cross-origin requests are not allowed: no preflight response, no CORS header', async () => {
+test('only file links allow cross-origin requests: elsewhere no preflight response, no CORS header', async () => {
   const origin = 'https://elsewhere.example.test';
-  for (const path of new Set([...ROUTES, ...OPEN_PATHS].map((route) => route.path.replaceAll(/\{\w+\}/g, 'x')))) {
+  const paths = new Set([...ROUTES, ...OPEN_PATHS].map((route) => route.path.replaceAll(/\{\w+\}/g, 'x')));
+  assert.ok(paths.delete(`${FILE_LINK_PATH}/x`));
+  for (const path of paths) {
     for (const method of ['GET', 'POST', 'DELETE']) {
       const preflight = await get(path, {
         method: 'OPTIONS',
