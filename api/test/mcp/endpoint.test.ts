@@ -98,7 +98,13 @@ test('a credential sees only the tools that it may use', async () => {
   assert.deepEqual(await seen(session.token), all, 'the role in any org counts');
   assert.deepEqual(await seen((await api.makeSession({ role: null })).token), []);
   const reader = await api.makeKey({ scopes: ['sandbox.read', 'sandbox.files.read'] });
-  assert.deepEqual(await seen(reader), ['list_sandboxes', 'get_sandbox', 'list_files', 'read_file']);
+  assert.deepEqual(await seen(reader), [
+    'list_sandboxes',
+    'get_sandbox',
+    'get_sandbox_diagnostics',
+    'list_files',
+    'read_file',
+  ]);
   const viewer = await seen(await api.makeKey({ role: 'viewer' }));
   assert.ok(viewer.includes('get_agent_output'));
   assert.ok(!viewer.includes('destroy_sandbox') && !viewer.includes('send_agent_message'));

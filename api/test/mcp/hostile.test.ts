@@ -88,7 +88,7 @@ test('a wrong value of any argument of any tool is a tool error that names the a
   let tried = 0;
   for (const { name, route } of MCP_TOOLS) {
     const { schema } = argumentsOf(route);
-    const ids = { session_id, sandbox_id, org_id: api.orgId };
+    const ids = { session_id, sandbox_id, process_id: 'prc_one', org_id: api.orgId };
     const required = Object.fromEntries(Object.entries(ids).filter(([id]) => id in (schema['properties'] as object)));
     for (const [argument, described] of Object.entries(schema['properties'] as Record<string, object>)) {
       for (const json of WRONG_VALUES) {
