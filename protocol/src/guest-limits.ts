@@ -40,6 +40,7 @@ export const PROCESS_ERRORS = {
   process_input_full: 409,
   process_has_no_terminal: 409,
   process_limit: 429,
+  guest_disk_full: 507,
 } as const;
 export type ProcessErrorCode = keyof typeof PROCESS_ERRORS;
 

@@ -204,7 +204,7 @@ test('24 metadata keys in any script, a profile and a persistence policy are sto
   assert.equal(answer.body.sandbox.endUserId, ' 💡/../%00 ');
 });
 
-test('an empty or repeated endUserId filter is 400; unknown query parameters are ignored', async () => {
+test('an empty or repeated endUserId filter is 400, as is a filter that does not exist', async () => {
   const list = (query: string): Promise<Answer> => api.call('GET', `/v1/orgs/${api.orgId}/sandboxes?${query}`);
   assert.match((await list('endUserId=')).body.error.message, /^query\.endUserId must be at least 1 character long/);
   assert.match(
@@ -212,7 +212,13 @@ test('an empty or repeated endUserId filter is 400; unknown query parameters are
     /^query\.endUserId must be a string, not an array$/,
   );
   assert.match((await list('endUserId=%00')).body.error.message, /^query\.endUserId must not contain NUL/);
-  assert.equal((await list('page=2')).status, 200);
+  for (const wrong of ['endUser=a', 'endUserId=a&metdata[app]=b']) {
+    assert.match(
+      (await list(wrong)).body.error.message,
+      /^query\.(endUser|metdata): unknown field; allowed: .*endUserId/,
+    );
+  }
+  assert.equal((await api.call('GET', '/v1/me?page=2')).status, 200, 'a route without parameters ignores them');
 });
 
 test('a destroy accepts no body or an empty one, with any content type', async () => {

@@ -109,7 +109,7 @@ export const exportActivity = defineRoute({
   permission: 'activity.read',
   request: {
     params: z.object({ orgId: idText }),
-    query: z.object({
+    query: z.strictObject({
       limit: numberInQuery({ min: 1, max: ACTIVITY_EXPORT.entries, description: 'Maximum number of entries.' }).default(
         ACTIVITY_EXPORT.entries,
       ),

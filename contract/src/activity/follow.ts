@@ -20,7 +20,7 @@ export const followActivity = defineRoute({
   permission: 'activity.read',
   request: {
     params: z.object({ orgId: idText }),
-    query: z.object({
+    query: z.strictObject({
       since: z.string().min(1).max(200).optional().describe('The `cursor` of the previous response.'),
       kind: listInQuery(activityKind, { max: activityKind.options.length })
         .optional()

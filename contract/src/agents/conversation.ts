@@ -82,7 +82,7 @@ export const getAgentOutput = defineRoute({
   permission: 'agent_session.read',
   request: {
     params: agentSessionParams,
-    query: z.object({
+    query: z.strictObject({
       after: pageQuery.shape.after.describe('The `nextCursor` of the previous page; without it, the first reply.'),
       limit: numberInQuery({
         min: 1,
@@ -126,7 +126,7 @@ export const listAgentTurns = defineRoute({
   permission: 'agent_session.read',
   request: {
     params: agentSessionParams,
-    query: z.object({
+    query: z.strictObject({
       after: pageQuery.shape.after,
       limit: numberInQuery({
         min: 1,

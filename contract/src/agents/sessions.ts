@@ -155,7 +155,7 @@ export const listAgentSessions = defineRoute({
   auth: ['session', 'api_key', 'agent_token'],
   permission: 'agent_session.read',
   request: {
-    query: z.object({
+    query: z.strictObject({
       orgId: idText.optional(),
       projectId: idText.optional(),
       sandboxId: idText.optional(),
@@ -199,7 +199,7 @@ export const getAgentSession = defineRoute({
   permission: 'agent_session.read',
   request: {
     params: agentSessionParams,
-    query: z.object({
+    query: z.strictObject({
       revision: z
         .string()
         .max(200)

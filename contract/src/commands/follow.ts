@@ -27,7 +27,7 @@ export const followProcessOutput = defineRoute({
   websocket: true,
   auth: ['session', 'api_key'],
   permission: 'sandbox.exec',
-  request: { params: processParams, query: z.object(outputFrom) },
+  request: { params: processParams, query: z.strictObject(outputFrom) },
   response: { status: 101, body: z.undefined() },
   errors: [...ERRORS_OF_PROCESS, 'too_many_connections'],
   activity: null,

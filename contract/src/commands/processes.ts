@@ -109,7 +109,7 @@ export const startProcess = defineRoute({
   },
   idempotent: true,
   response: { status: 201, body: processAnswer },
-  errors: [...errors, 'process_limit'],
+  errors: [...errors, 'process_limit', 'guest_disk_full'],
   activity: 'sandbox_process_started',
   published: true,
 });
@@ -181,7 +181,7 @@ export const readProcessOutput = defineRoute({
   permission: 'sandbox.exec',
   request: {
     params: processParams,
-    query: z.object(outputFrom),
+    query: z.strictObject(outputFrom),
   },
   response: {
     status: 200,

@@ -22,7 +22,7 @@ export const deleteFile = defineRoute({
   permission: 'sandbox.files.write',
   request: {
     params: sandboxParams,
-    query: z.object({
+    query: z.strictObject({
       path: filePath,
       recursive: z
         .enum(['true', 'false'])

@@ -59,7 +59,7 @@ export const watchFiles = defineRoute({
   permission: 'sandbox.files.read',
   request: {
     params: sandboxParams,
-    query: z.object({
+    query: z.strictObject({
       path: folderPath,
       recursive: z
         .enum(['true', 'false'])

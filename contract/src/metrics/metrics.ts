@@ -128,7 +128,7 @@ export const getMetricsHistory = defineRoute({
   permission: 'sandbox.read',
   request: {
     params: sandboxParams,
-    query: z.object({
+    query: z.strictObject({
       windowSeconds: numberInQuery({
         ...METRICS_WINDOW_SECONDS,
         description:

@@ -188,7 +188,7 @@ export const ERRORS = {
   },
   guest_disk_full: {
     status: 409,
-    meaning: 'The disk is full; a file is unchanged, or by `offset` has the bytes that fit.',
+    meaning: 'The disk is full; a file is unchanged, or by `offset` has the bytes that fit. A process is not started.',
   },
   file_system_error: { status: 409, meaning: "The sandbox's file system returned an error; the message names it." },
   file_changed: { status: 409, meaning: 'The file differs from the content or size that the write names.' },

@@ -13,7 +13,7 @@ const limit = numberInQuery({
 });
 const cursor = z.string().min(1).max(200).describe('The `nextCursor` of the previous page.');
 
-export const pageQuery = z.object({ limit: limit.optional(), after: cursor.optional() });
+export const pageQuery = z.strictObject({ limit: limit.optional(), after: cursor.optional() });
 export type PageQuery = z.output<typeof pageQuery>;
 
 /** Present only if the query has `limit` or `after`. */

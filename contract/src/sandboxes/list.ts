@@ -66,7 +66,7 @@ export const countSandboxes = defineRoute({
   path: '/v1/orgs/{orgId}/sandboxes/counts',
   auth: ['session', 'api_key'],
   permission: 'sandbox.read',
-  request: { params: orgParams, query: z.object(sandboxFilter) },
+  request: { params: orgParams, query: z.strictObject(sandboxFilter) },
   response: {
     status: 200,
     body: z.strictObject({

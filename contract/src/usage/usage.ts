@@ -85,7 +85,7 @@ export const getOrgUsage = defineRoute({
   permission: 'billing.read',
   request: {
     params: orgParams,
-    query: z.object(usageFilter),
+    query: z.strictObject(usageFilter),
   },
   response: { status: 200, body: orgUsage },
   errors: ['no_active_plan', 'unknown_project'],
@@ -103,7 +103,7 @@ export const getDailyUsage = defineRoute({
   permission: 'billing.read',
   request: {
     params: orgParams,
-    query: z.object({
+    query: z.strictObject({
       days: numberInQuery({ ...USAGE_DAYS, description: 'Number of days, today included.' }).default(
         USAGE_DAYS.default,
       ),

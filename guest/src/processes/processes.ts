@@ -2,10 +2,12 @@
 // them over from an earlier daemon.
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { nullOn } from '@berth/os/errors.ts';
+import { getSystemErrorName } from 'node:util';
+import { hasCode, nullOn } from '@berth/os/errors.ts';
 import type { GuestProcessStart } from '@berth/protocol/calls/processes.ts';
 import { PROCESS_LIMITS } from '@berth/protocol/guest-limits.ts';
 import type { GuestProcess } from '@berth/protocol/processes.ts';
+import { NotStarted } from '../keeper/keeper.ts';
 import type { Launcher } from '../keeper/launcher.ts';
 import type { GuestConfig } from '../machine/config.ts';
 import { pidsKilledForMemory } from './out-of-memory.ts';
@@ -126,26 +128,36 @@ export class Processes {
       outputBytes,
       digest,
     };
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    writeRecord(folder, record);
-    const launch = this.#launcher.start({
-      command,
-      argv,
-      options: { cwd, env, user },
-      ...(terminal === undefined ? {} : { terminal: { rows: terminal.rows, columns: terminal.cols } }),
-      hasInput: stdin || tty,
-      keepBytes: outputBytes,
-      holds: false,
-      limitMs: limitSeconds === null ? undefined : limitSeconds * 1_000,
-      place: { id, folder },
-    });
-    const { pid } = await launch.catch((error: unknown) => {
+    try {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      writeRecord(folder, record);
+      const { pid } = await this.#launcher.start({
+        command,
+        argv,
+        options: { cwd, env, user },
+        ...(terminal === undefined ? {} : { terminal: { rows: terminal.rows, columns: terminal.cols } }),
+        hasInput: stdin || tty,
+        keepBytes: outputBytes,
+        holds: false,
+        limitMs: limitSeconds === null ? undefined : limitSeconds * 1_000,
+        place: { id, folder },
+      });
+      return this.#started(folder, { ...record, pid });
+    } catch (error) {
       rmSync(folder, { recursive: true, force: true });
+      throw isOutOfSpace(error) ? new ProcessRefused('guest_disk_full', 'no space is left for the process') : error;
+    }
+  }
+
+  #started(folder: string, record: ProcessRecord): Process {
+    const process = new Process(folder, record, this.#launcher.keeper);
+    try {
+      writeRecord(folder, record);
+    } catch (error) {
+      process.remove();
       throw error;
-    });
-    writeRecord(folder, { ...record, pid });
-    const process = new Process(folder, { ...record, pid }, this.#launcher.keeper);
-    this.#known.set(id, process);
+    }
+    this.#known.set(record.processId, process);
     process.follow(0);
     return process;
   }
@@ -170,4 +182,10 @@ export class Processes {
       this.remove(id);
     }
   }
+}
+
+/** Whether the disk of processes is full, also as the cause of a refused start. */
+function isOutOfSpace(error: unknown): boolean {
+  if (error instanceof NotStarted) return ['ENOSPC', 'EDQUOT'].includes(getSystemErrorName(-error.errno));
+  return hasCode(error, 'ENOSPC', 'EDQUOT') || (error instanceof Error && isOutOfSpace(error.cause));
 }

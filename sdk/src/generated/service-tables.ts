@@ -355,7 +355,7 @@ export const ERRORS = {
   },
   "guest_disk_full": {
     "status": 409,
-    "meaning": "The disk is full; a file is unchanged, or by `offset` has the bytes that fit."
+    "meaning": "The disk is full; a file is unchanged, or by `offset` has the bytes that fit. A process is not started."
   },
   "file_system_error": {
     "status": 409,

@@ -1,6 +1,7 @@
 // Wire format of processes.
 import { followProcessOutput } from '@berth/contract/commands/follow.ts';
 import * as contract from '@berth/contract/commands/processes.ts';
+import * as output from '../../services/commands/process-output.ts';
 import * as processes from '../../services/commands/processes.ts';
 import { bind, bindWebSocket } from '../../call/bind.ts';
 
@@ -13,12 +14,12 @@ export const processRoutes = [
     process: await processes.getProcess(context, call, call.holdMs),
   })),
   bind(contract.readProcessOutput, (context, call) =>
-    processes.readOutput(context, call, { ...call.query, waitMs: call.holdMs }),
+    output.readOutput(context, call, { ...call.query, waitMs: call.holdMs }),
   ),
   bindWebSocket(
     followProcessOutput,
     () => 'process',
-    (context, connecting, query, { processId }) => processes.followOutput(context, connecting, processId, query),
+    (context, connecting, query, { processId }) => output.followOutput(context, connecting, processId, query),
   ),
   bind(contract.writeProcessInput, async (context, call) => ({
     offset: await processes.writeInput(context, call, call.body),

@@ -53,6 +53,11 @@ export function chunkOf(
   return { chunk: { stream, offset, lostBytes: offset - from, data, encoding }, next };
 }
 
+/** Whether the piece is only the beginning of a character. */
+export function isPartialCharacter({ bytes }: Pick<Piece, 'bytes'>): boolean {
+  return bytes.length > 0 && partialCharacter(bytes) === bytes.length;
+}
+
 /** Bytes at the end that begin a character of which more follow. */
 function partialCharacter(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back += 1) {

@@ -2,7 +2,7 @@
 // rows. A look at one does not count as use of the sandbox.
 import { createHash } from 'node:crypto';
 import { constants } from 'node:os';
-import type { ProcessOutputChunk, SandboxProcess, StartProcess } from '@berth/contract/commands/processes.ts';
+import type { SandboxProcess, StartProcess } from '@berth/contract/commands/processes.ts';
 import type { ActivityKind } from '@berth/contract/route/activity-kinds.ts';
 import * as calls from '@berth/protocol/calls/processes.ts';
 import { PROCESS_ID, PROCESS_LIMITS, TIMED_OUT_EXIT_CODE } from '@berth/protocol/guest-limits.ts';
@@ -12,9 +12,7 @@ import type { Actor } from '../../rules/access/access.ts';
 import { canonicalJson } from '../../rules/canonical-json.ts';
 import { CodedError, invalidField } from '../../rules/coded-error.ts';
 import { bytesOf } from '../../rules/files/content.ts';
-import { chunkOf, cursorOf, invalidCursor, isOfTerminal, offsetsOf } from '../../rules/commands/output.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
-import { SandboxConnection, type Connecting } from '../connections/connections.ts';
 import { insertActivity } from '../../store/activity/activity.ts';
 import { noteAwakeProcess } from '../../store/sandboxes/activity-signals.ts';
 import { idOfHash, newId } from '../../store/database/ids.ts';
@@ -25,7 +23,7 @@ import { environmentFor } from '../sandboxes/variables.ts';
 import { explainExecFailure, processNotFound, type Named } from '../hosts/command-failure.ts';
 
 /** Copies of a response in memory: as received, and as sent. */
-const COPIES = 2;
+export const COPIES = 2;
 /** Size of a process in a response, without its texts. */
 const VIEW_BYTES = 512;
 
@@ -38,7 +36,7 @@ interface ProcessCall {
   hold: (bytes: number) => void;
 }
 
-interface OneProcess extends ProcessCall {
+export interface OneProcess extends ProcessCall {
   params: { processId: string };
 }
 
@@ -98,62 +96,6 @@ export async function getProcess(context: ServiceContext, call: OneProcess, wait
     host.call(calls.getProcess, { ...about, params, query: { waitMs } }, { signal: call.signal }),
   );
   return shown(call.sandbox.id, process);
-}
-
-interface ReadOutput {
-  process: SandboxProcess;
-  chunks: ProcessOutputChunk[];
-  cursor: string;
-  complete: boolean;
-}
-
-/** Output behind the cursor; with a wait, once there is some or nobody can write any more. */
-export async function readOutput(
-  context: ServiceContext,
-  call: OneProcess,
-  { since, tail, waitMs }: { since?: string | undefined; tail?: number | undefined; waitMs: number },
-): Promise<ReadOutput> {
-  const params = paramsOf(call);
-  const from = offsetsOf(since);
-  const query = { ...from, waitMs, ...(since === undefined && tail !== undefined ? { tail } : {}) };
-  const read = await look(context, call, (host, about) =>
-    host.call(calls.readProcessOutput, { ...about, params, query }, { signal: call.signal }),
-  );
-  const next: { [stream in ProcessOutputChunk['stream']]?: number | undefined } = { ...read.starts };
-  call.hold(COPIES * read.pieces.reduce((sum, { base64 }) => sum + base64.length, 0));
-  const { tty } = read.process;
-  if (since !== undefined && isOfTerminal(since) !== tty) throw invalidCursor();
-  const chunks = read.pieces.map(({ stream, offset, base64 }) => {
-    const found = chunkOf({ stream, offset, bytes: Buffer.from(base64, 'base64') }, read.starts[stream] ?? 0);
-    next[stream] = found.next;
-    return { ...found.chunk, cursor: cursorOf(next, tty) };
-  });
-  const streams = tty ? (['output'] as const) : (['stdout', 'stderr'] as const);
-  return {
-    process: shown(call.sandbox.id, read.process),
-    chunks,
-    cursor: cursorOf(next, tty),
-    complete: streams.every((stream) => read.closed.includes(stream)),
-  };
-}
-
-/** The output as it is written, from the cursor on. */
-export async function followOutput(
-  context: ServiceContext,
-  connecting: Connecting,
-  processId: string,
-  { since, tail }: { since?: string | undefined; tail?: number | undefined },
-): Promise<SandboxConnection> {
-  const { sandbox, signal } = connecting;
-  const params = paramsOf({ params: { processId } });
-  return await look(context, connecting, async (host, about) => {
-    const { process } = await host.call(calls.getProcess, { ...about, params, query: {} }, { signal });
-    if (since !== undefined && isOfTerminal(since) !== process.tty) throw invalidCursor();
-    const query = { ...offsetsOf(since), ...(since === undefined && tail !== undefined ? { tail } : {}) };
-    const vm = { ...about, orgId: sandbox.org_id };
-    const stream = await host.followProcess(vm, { params, query }, { signal });
-    return new SandboxConnection(context, connecting, stream);
-  });
 }
 
 export async function writeInput(
@@ -228,7 +170,7 @@ async function use<T>(
 }
 
 /** A call that is no use: a sandbox falls asleep while its processes are watched. */
-async function look<T>(
+export async function look<T>(
   context: ServiceContext,
   { sandbox }: Pick<ProcessCall, 'sandbox'>,
   call: HostCall<T>,
@@ -251,7 +193,7 @@ async function answered<T>(
 }
 
 /** The guest's word is shown as it is; its ids are checked by the protocol. */
-function shown(
+export function shown(
   sandboxId: string,
   { processId, name, command, cwd, user, tty, hasInput, keepAwake, startedUnixMs, end }: GuestProcess,
 ): SandboxProcess {
@@ -281,7 +223,7 @@ function exitCodeOf({ exitCode, signal, reason }: NonNullable<GuestProcess['end'
   return number === undefined ? exitCode : 128 + number;
 }
 
-function paramsOf({ params: { processId } }: Pick<OneProcess, 'params'>): { processId: string } {
+export function paramsOf({ params: { processId } }: Pick<OneProcess, 'params'>): { processId: string } {
   if (!PROCESS_ID.test(processId)) throw processNotFound();
   return { processId };
 }

@@ -50,6 +50,7 @@ const REFUSALS: { readonly [code in HostErrorCode]?: (request: Named) => CodedEr
       `${PROCESS_LIMITS.live} processes run in this sandbox already; end or remove one first`,
       { retryAfterSeconds: 5 },
     ),
+  guest_disk_full: () => new CodedError('guest_disk_full', "the sandbox's disk is full; the process was not started"),
   processes_unsupported: () =>
     new CodedError(
       'processes_unsupported',

@@ -1,6 +1,7 @@
 // Processes over HTTP with a scripted guest: the API's part.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { untilTrue } from '../../../../os/test/until.ts';
 import { startApi, type Answer, type CallOptions, type TestApi } from '../../world/api.ts';
 import type { FakeProcess } from '../../world/guests/process-guests.ts';
 
@@ -242,4 +243,19 @@ test('the feed has starts, signals and removals, without the command', async () 
     'sandbox_process_started',
   ]);
   assert.equal(JSON.stringify(rows).includes('secret'), false);
+});
+
+test('a held read waits for the rest of a character, and returns it in one chunk', async () => {
+  const { id, guest } = await start();
+  const [first = 0, ...rest] = Buffer.from('ü');
+  guest.write('stdout', Buffer.of(first));
+  const held = read(id, '', 'wait=20');
+  await untilTrue('the first byte was read, and more is waited for', () => guest.reads > 1);
+  guest.write('stdout', Buffer.from([...rest, ...Buffer.from('ber')]));
+  const { chunks, cursor } = await held;
+  assert.deepEqual([chunks[0].data, chunks[0].encoding, chunks.length, cursor], ['über', 'utf8', 1, '5.0']);
+  // Nobody sends the rest.
+  guest.write('stdout', Buffer.of(first));
+  const { chunks: late } = await read(id, `?since=${cursor}`, 'wait=20');
+  assert.deepEqual([late[0].data, late[0].encoding], [Buffer.of(first).toString('base64'), 'base64']);
 });

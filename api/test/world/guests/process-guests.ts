@@ -32,6 +32,8 @@ export class FakeProcess {
   /** False: a program in the background holds its outputs open after its end. */
   outputsAreClosed = true;
   isRemoved = false;
+  /** Reads of its output so far. */
+  reads = 0;
   readonly signals: string[] = [];
   readonly sizes: unknown[] = [];
   #changed = Promise.withResolvers<void>();
@@ -185,6 +187,7 @@ async function read(process: FakeProcess, query: URLSearchParams, gone: AbortSig
     if (asked === null) continue;
     starts[name as StreamName] = tail === null ? Number(asked) : Math.max(0, first + bytes.length - Number(tail));
   }
+  process.reads += 1;
   const piecesNow = (): Read['pieces'] =>
     Object.entries(starts).flatMap(([name, asked]) => {
       const { start: first, bytes } = process.streams[name as StreamName] ?? empty();
