@@ -7,7 +7,7 @@ import type { CliContext } from '../program/context.ts';
 import { CliFailure, UsageError } from '../output/failure.ts';
 import { plainLines, plainText } from '../output/plain-text.ts';
 import { parseJson } from '../service/json-text.ts';
-import { addressRemedy } from '../service/address.ts';
+import { addressRemedy } from '../output/address-remedy.ts';
 import type { Input } from '../program/command-spec.ts';
 import { bodyOf, typedValue, type ApiField } from './fields.ts';
 

@@ -4,7 +4,7 @@ import { BerthError } from '@berth/sdk';
 import { shellWord } from '@berth/machine/output/command-hint.ts';
 import { REMEDIES } from '@berth/sdk/remedies';
 import { CliFailure, EXIT, EXIT_BY_SIGNAL, UsageError } from './failure.ts';
-import { addressRemedy } from '../service/address.ts';
+import { addressRemedy } from './address-remedy.ts';
 import { plainText } from './plain-text.ts';
 
 /** Remedies that only refer to the message, or to the time in the next line. */

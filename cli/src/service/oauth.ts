@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import manifest from '../../package.json' with { type: 'json' };
 import { CliFailure } from '../output/failure.ts';
-import { addressRemedy } from './address.ts';
+import { addressRemedy } from '../output/address-remedy.ts';
 import { parseJson } from './json-text.ts';
 import { plainText } from '../output/plain-text.ts';
 import type { Session } from './profile-file.ts';
