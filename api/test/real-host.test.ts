@@ -250,6 +250,6 @@ test("the status reason of a dead VM does not have its host's text", async () =>
   while (failed?.['status'] !== 'failed') failed = await sandbox();
   assert.deepEqual(failed['statusReason'], {
     code: 'process_ended',
-    message: 'the process of its VM exited. Wake the sandbox if wakesFrom is set; otherwise create another one',
+    message: 'the process of its VM exited. Wake the sandbox if its disk remains; otherwise create another one',
   });
 });

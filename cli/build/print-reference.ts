@@ -56,14 +56,16 @@ function sectionsOf(spec: CommandSpec, words: readonly string[], usageOf: UsageO
   if (spec.hidden === true) return [];
   const taken = [
     ...(spec.arguments ?? []).map(({ name, about, choices }) => [`\`${name}\``, withChoices(about, choices)]),
-    ...(spec.options ?? []).map(({ flags, about, choices, default: value, required }) => [
-      `\`${flags}\``,
-      [
-        withChoices(about, choices),
-        value === undefined ? '' : ` (default: ${String(value)})`,
-        required === true ? '; required' : '',
-      ].join(''),
-    ]),
+    ...(spec.options ?? [])
+      .filter((option) => option.hidden !== true)
+      .map(({ flags, about, choices, default: value, required }) => [
+        `\`${flags}\``,
+        [
+          withChoices(about, choices),
+          value === undefined ? '' : ` (default: ${String(value)})`,
+          required === true ? '; required' : '',
+        ].join(''),
+      ]),
   ];
   return [
     `${'#'.repeat(words.length + 2)} berth ${words.join(' ')}`,

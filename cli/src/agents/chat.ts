@@ -281,7 +281,7 @@ class Chat {
   }
 
   #report(error: unknown): void {
-    reportOf(error).lines.forEach((line) => this.#context.out.hint(line));
+    reportOf(error, { call: this.#context.call }).lines.forEach((line) => this.#context.out.hint(line));
   }
 }
 

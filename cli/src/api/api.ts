@@ -7,6 +7,7 @@ import type { CliContext } from '../program/context.ts';
 import { CliFailure, UsageError } from '../output/failure.ts';
 import { plainLines, plainText } from '../output/plain-text.ts';
 import { parseJson } from '../service/json-text.ts';
+import { addressRemedy } from '../output/address-remedy.ts';
 import type { Input } from '../program/command-spec.ts';
 import { bodyOf, typedValue, type ApiField } from './fields.ts';
 
@@ -125,9 +126,7 @@ async function send(context: CliContext, url: URL, init: RequestInit): Promise<u
     await response.body?.cancel();
     throw new CliFailure(
       `the service redirects to '${plainText(response.headers.get('location') ?? '')}': not followed`,
-      {
-        remedy: 'check the URL of the API: --url, BERTH_URL or the profile',
-      },
+      { remedy: addressRemedy(undefined, false) },
     );
   }
   if (!/^application\/(?:[\w.-]+\+)?json\b/.test(response.headers.get('content-type') ?? '')) {

@@ -3,6 +3,7 @@ import type { CommandSpec } from '../program/command-spec.ts';
 
 export const apiCommand: CommandSpec = {
   name: 'api',
+  rawFields: true,
   summary: 'send a request to the API, and print the response',
   details: `The path begins with /v1/ or is /health; {orgId} and {projectId} stand for those of the profile,
 in the path and in -F.

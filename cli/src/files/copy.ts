@@ -12,7 +12,7 @@ import { ArchiveBroken, ArchiveReader } from './archive.ts';
 import { endpoints, nameOf, type PathThere } from './endpoint.ts';
 import { packingScript, unpackingScript } from './guest-scripts.ts';
 import { pack } from './pack.ts';
-import { linesOf, reasonOf, textOf } from './remote-failure.ts';
+import { linesOf, reasonOf, textOf, uploadFailure } from './remote-failure.ts';
 import { downloadFile, resumable } from './resumed-file.ts';
 import { RESUMED_BYTES, uploadResumed } from './resumed-upload.ts';
 import { Refused, unpack, type Unpacked } from './unpack.ts';
@@ -99,7 +99,7 @@ class Copying {
         }
       }
       const { exitCode } = await remote.exited;
-      if (exitCode !== 0) throw new CliFailure(`${id}:${plainText(path)}: ${reasonOf(await errorText)}`);
+      if (exitCode !== 0) throw uploadFailure(await errorText, { sandbox: id, path });
     });
   }
 

@@ -1,10 +1,12 @@
 // `berth files link`: creates a link to one file and prints only it to stdout.
-import type { FileLinkOptions } from '@berth/sdk';
+import { BerthError, type FileLinkOptions, type Sandbox } from '@berth/sdk';
+import { shellWord } from '@berth/machine/output/command-hint.ts';
 import { plainText } from '../output/plain-text.ts';
 import { instantUntil } from '../output/time.ts';
 import type { Input } from '../program/command-spec.ts';
 import type { CliContext } from '../program/context.ts';
-import { UsageError } from '../output/failure.ts';
+import { CliFailure, UsageError } from '../output/failure.ts';
+import { stateOf } from '../sandboxes/view.ts';
 import { findSandbox } from '../service/find-sandbox.ts';
 
 interface LinkInput {
@@ -25,11 +27,28 @@ export async function createLink(
   const id = await findSandbox(context, typed);
   const { berth } = await connect();
   const sandbox = await berth.sandboxes.get(id, { signal });
+  if (terms.action === 'read' && stateOf(sandbox.data.status)?.awake === true) await checkFile(context, sandbox, path);
   const link = await sandbox.files.link(path, { ...terms, signal });
   if (out.json) return out.object({ link });
   out.line(plainText(link.url));
   const use = link.action === 'read' ? 'anyone with the link can download' : 'anyone with the link can upload (PUT)';
   out.note(`${use} ${plainText(link.path)} until ${instantUntil(link.expiresAt)}`);
+}
+
+/** Warns of a missing file, which may appear later. Throws a CliFailure for a folder. */
+async function checkFile({ out, signal }: CliContext, { id, files }: Sandbox, path: string): Promise<void> {
+  try {
+    const { kind, resolvesTo } = await files.stat(path, { signal });
+    if ((resolvesTo ?? kind) !== 'directory') return;
+  } catch (error) {
+    // The link does not need the caller's permission to read.
+    if (!(error instanceof BerthError)) throw error;
+    if (error.code === 'file_not_found') out.note(`berth: ${plainText(path)} does not exist yet in ${id}`);
+    return;
+  }
+  throw new CliFailure(`${plainText(path)} is a folder: a link is to one file`, {
+    remedy: `berth cp ${id}:${shellWord(plainText(path))} . copies a folder`,
+  });
 }
 
 /** Throws a UsageError for options of the other action. */

@@ -12,7 +12,7 @@ import type { Connection } from '../service/connection.ts';
 import type { PathThere } from './endpoint.ts';
 import { LocalFile, LocalFileChanged } from './local-file.ts';
 import { hashingScript, placingScript, resolvingScript } from './guest-scripts.ts';
-import { reasonOf, textOf } from './remote-failure.ts';
+import { textOf, uploadFailure } from './remote-failure.ts';
 
 /** Smaller files are sent at once, as an archive. */
 export const RESUMED_BYTES = 8_388_608;
@@ -48,7 +48,7 @@ export async function uploadResumed(
       remote.exited,
       remote.stdin.close(),
     ]);
-    if (exitCode !== 0) throw new CliFailure(`${what}: ${reasonOf(stderr)}`);
+    if (exitCode !== 0) throw uploadFailure(stderr, { sandbox, path });
     return stdout;
   };
   const target = textIn(await run(resolvingScript({ path, name })));

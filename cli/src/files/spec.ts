@@ -14,7 +14,8 @@ symlinks that point outside the copied folder are skipped. The download of a sin
 at its byte after a broken connection, or starts again if the file has changed. So does the upload of
 a single file of 8 MiB or more, also when the same command runs again after it was interrupted: until
 it is complete, its bytes are in a file .berth-cp-... beside the target. A continued upload reports
-so, and compares the SHA-256 of both files before it replaces the target.
+so, and compares the SHA-256 of both files before it replaces the target. A download that is killed
+leaves a folder .berth-cp-... beside the target; it can be removed once no download uses it.
 
 Exit code: 1 if any entry was not copied; each is reported.`,
   arguments: [
@@ -63,7 +64,7 @@ const rm: CommandSpec = {
   name: 'rm',
   summary: 'delete files, links and folders; links are not followed',
   details: 'Tries every path; the exit code is 1 if any failed.',
-  arguments: [SANDBOX, { name: '<paths...>', about: 'files or folders' }],
+  arguments: [SANDBOX, { name: '<paths...>', about: 'files or folders', fields: ['path'] }],
   options: [{ flags: '-r, --recursive', about: 'delete folders with their content' }],
   examples: [`berth files rm ${ID} old.log`, `berth files rm -r ${ID} node_modules`],
   load: async () => (await import('./folder.ts')).removePaths,
@@ -72,7 +73,11 @@ const rm: CommandSpec = {
 const mv: CommandSpec = {
   name: 'mv',
   summary: 'move or rename a file or folder; the target is its new path',
-  arguments: [SANDBOX, { name: '<source>', about: 'file or folder' }, { name: '<target>', about: 'its new path' }],
+  arguments: [
+    SANDBOX,
+    { name: '<source>', about: 'file or folder', fields: ['from'] },
+    { name: '<target>', about: 'its new path', fields: ['to'] },
+  ],
   options: [{ flags: '-f, --force', about: 'replace an existing file or empty folder' }],
   examples: [`berth files mv ${ID} hello.py src/hello.py`],
   load: async () => (await import('./folder.ts')).movePath,
@@ -85,7 +90,7 @@ const chmod: CommandSpec = {
   arguments: [
     SANDBOX,
     { name: '<mode>', about: 'permission bits in octal, such as 755' },
-    { name: '<paths...>', about: 'files or folders' },
+    { name: '<paths...>', about: 'files or folders', fields: ['path'] },
   ],
   examples: [`berth files chmod ${ID} 755 run.sh`],
   load: async () => (await import('./folder.ts')).setModes,
@@ -95,7 +100,7 @@ const mkdir: CommandSpec = {
   name: 'mkdir',
   summary: 'create folders with their missing parents',
   details: 'Tries every path; the exit code is 1 if any failed.',
-  arguments: [SANDBOX, { name: '<paths...>', about: 'new folders' }],
+  arguments: [SANDBOX, { name: '<paths...>', about: 'new folders', fields: ['path'] }],
   examples: [`berth files mkdir ${ID} src/lib`],
   load: async () => (await import('./folder.ts')).createFolders,
 };
@@ -112,10 +117,11 @@ revoked alone. It ends with the API key that created it, or the access of its cr
       flags: '--expires-in <time>',
       about: 'lifetime in seconds, or as 30m or 2h (default: 15m)',
       parse: durationSeconds(FILE_LINK_SECONDS.min, FILE_LINK_SECONDS.max),
+      fields: ['expiresInSeconds'],
     },
     { flags: '--max-bytes <bytes>', about: 'refuse larger uploads', parse: wholeNumber(0, 999_999_999_999_999) },
     { flags: '--no-overwrite', about: 'refuse to replace an existing file' },
-    { flags: '--name <name>', about: 'name of the download (default: that of the file)' },
+    { flags: '--name <name>', about: 'name of the download (default: that of the file)', fields: ['fileName'] },
   ],
   examples: [
     `berth files link ${ID} dist/report.pdf --expires-in 2h`,

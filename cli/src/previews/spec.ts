@@ -19,10 +19,16 @@ const create: CommandSpec = {
       flags: '--expires-in <time>',
       about: 'lifetime in seconds, or as 2h or 7d (default: 1d)',
       parse: durationSeconds(PREVIEW_SECONDS.min, PREVIEW_SECONDS.max),
+      fields: ['expiresInSeconds'],
     },
     { flags: '--embeddable', about: 'let pages of other origins show the app in a frame' },
     { flags: '--label <text>', about: 'display name', parse: textOf(1, PREVIEW_LABEL_CHARACTERS) },
-    { flags: '--end-user <id>', about: 'id of your end user', parse: textOf(1, END_USER_ID_CHARACTERS) },
+    {
+      flags: '--end-user <id>',
+      about: 'id of your end user',
+      parse: textOf(1, END_USER_ID_CHARACTERS),
+      fields: ['endUserId'],
+    },
   ],
   examples: [
     `berth preview create ${ID} 3000`,

@@ -7,6 +7,8 @@ export interface ArgumentSpec {
   name: string;
   about: string;
   choices?: readonly string[];
+  /** Paths of the request's fields that it sets, if not its name. */
+  fields?: readonly string[];
 }
 
 export interface OptionSpec {
@@ -22,6 +24,10 @@ export interface OptionSpec {
   parse?: (typed: string, before: unknown) => unknown;
   default?: string | number | boolean;
   required?: true;
+  /** Paths of the request's fields that it sets, if not its name in camel case. */
+  fields?: readonly string[];
+  /** Not in help: a mistake, which `parse` explains. */
+  hidden?: true;
 }
 
 /** Parsed input. Option names are in camel case, as in commander. */
@@ -51,6 +57,8 @@ export interface CommandSpec {
    * options before it do too.
    */
   passThrough?: true | 'unknown';
+  /** The caller writes fields of the API: messages keep their names. */
+  rawFields?: true;
   /** Makes no API call: takes neither `--json` nor the common options. */
   local?: true;
   /** Calls the API, but has no JSON output. */

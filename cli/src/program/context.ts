@@ -1,5 +1,6 @@
 // Context of every action. Connects to the API on demand.
 import type { Connection, ConnectionFlags } from '../service/connection.ts';
+import type { CallContext } from '../output/report.ts';
 import type { Output } from '../output/output.ts';
 
 export interface CliContext {
@@ -17,6 +18,8 @@ export interface CliContext {
   readonly stdout: NodeJS.WriteStream;
   readonly stderr: NodeJS.WriteStream;
   readonly flags: ConnectionFlags;
+  /** The call in reports of failures. */
+  readonly call: CallContext;
   /** Throws a CliFailure without URL or credential. */
   readonly connect: () => Promise<Connection>;
 }

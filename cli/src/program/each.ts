@@ -17,7 +17,7 @@ const AT_ONCE = 8;
 
 /** Resolves with the exit code. A single id rethrows its failure. A signal skips the rest. */
 export async function runEach<Result>(
-  { out, signal }: CliContext,
+  { out, signal, call }: CliContext,
   ids: readonly string[],
   { progressText, work, show }: Work<Result>,
 ): Promise<number> {
@@ -51,7 +51,7 @@ export async function runEach<Result>(
       continue;
     }
     if (signal.aborted && result.failed === signal.reason) continue;
-    const { exitCode, lines } = reportOf(result.failed, { about: id });
+    const { exitCode, lines } = reportOf(result.failed, { about: id, call });
     codes.add(exitCode);
     lines.forEach((line) => out.hint(line));
   }

@@ -21,7 +21,7 @@ export function hintCompleter(program: Command, { profile, url }: ConnectionFlag
 }
 
 /** Follows the words to a command. `path`: the words that name it. */
-function named(program: Command, words: readonly string[]): { path: string[]; command: Command } {
+export function named(program: Command, words: readonly string[]): { path: string[]; command: Command } {
   const path: string[] = [];
   let command = program;
   for (const word of words) {

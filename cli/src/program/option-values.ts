@@ -30,10 +30,19 @@ export function durationSeconds(least: number, most: number): (typed: string) =>
     const seconds = secondsOf(typed);
     if (seconds !== null && seconds >= least && seconds <= most) return seconds;
     throw new InvalidArgumentError(
-      'It must be a number of seconds or a duration such as 45m, 2h or 7d, ' +
+      `It must be a number of seconds or a duration such as ${examples(least, most)}, ` +
         `from ${least} s to ${most} s (${inWords(most)}).`,
     );
   };
+}
+
+/** Durations within the bounds, for a message. */
+function examples(least: number, most: number): string {
+  const fitting = ['45m', '2h', '7d'].filter((text) => {
+    const seconds = secondsOf(text) ?? 0;
+    return seconds >= least && seconds <= most;
+  });
+  return fitting.length === 0 ? `${least}s` : fitting.join(', ').replace(/, (?=[^,]*$)/, ' or ');
 }
 
 function secondsOf(typed: string): number | null {

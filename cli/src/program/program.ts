@@ -1,6 +1,7 @@
 // Builds the commander program from specs and runs a command: context, failures, exit code.
 import { Command, CommanderError, Option } from 'commander';
 import type { Output } from '../output/output.ts';
+import type { CallContext, FailureContext } from '../output/report.ts';
 import type { CliContext } from './context.ts';
 import type { ConnectionFlags } from '../service/connection.ts';
 import type { Action, Chapter, CommandSpec, GroupSpec, Input, OptionSpec } from './command-spec.ts';
@@ -25,13 +26,25 @@ export async function runProgram(words: readonly string[], options: ProgramOptio
     exitCode = await runAction(spec, command, given, options);
   });
   try {
-    await program.parseAsync([...words], { from: 'user' });
+    await program.parseAsync(await helpAsOption(program, words), { from: 'user' });
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
     const { Output } = await import('../output/output.ts');
     return await failed(error, new Output(options.streams, options.environment));
   }
+}
+
+/** `help NAME` as `NAME --help`, which refuses an unknown name and suggests similar ones. */
+async function helpAsOption(program: Command, [first, ...names]: readonly string[]): Promise<string[]> {
+  const words = first === undefined ? [] : [first, ...names];
+  if (first !== 'help' || names.length === 0 || names.some((name) => name.startsWith('-'))) return words;
+  const { named } = await import('./hints.ts');
+  const { path, command } = named(program, names);
+  const isUnknown = command.commands.length > 0 && path.length < names.length;
+  // The default command of a group takes other words.
+  const isDefault = command.commands.some((one) => specOf(one)?.default === true);
+  return isUnknown && !isDefault ? names.slice(0, path.length + 1) : [...path, '--help'];
 }
 
 type Run = (spec: CommandSpec, command: Command, args: string[]) => Promise<void>;
@@ -109,8 +122,8 @@ export function sharedOptions({ json }: { json: boolean }): OptionSpec[] {
     ...(json ? [{ flags: '--json', about: 'print the response of the API as JSON' }] : []),
     { flags: '--profile <name>', about: 'profile to use (BERTH_PROFILE)' },
     { flags: '--url <url>', about: 'URL of the API (BERTH_URL)' },
-    { flags: '--org <id>', about: 'org id (BERTH_ORG_ID)' },
-    { flags: '--project <id>', about: 'project id (BERTH_PROJECT_ID)' },
+    { flags: '--org <id>', about: 'org id (BERTH_ORG_ID)', fields: ['orgId'] },
+    { flags: '--project <id>', about: 'project id (BERTH_PROJECT_ID)', fields: ['projectId'] },
   ];
 }
 
@@ -124,11 +137,12 @@ function helpHint(command: Command): string {
   return `(run '${words.join(' ')} --help' for usage)`;
 }
 
-function optionOf({ flags, about, choices, parse, default: value, required }: OptionSpec): Option {
+function optionOf({ flags, about, choices, parse, default: value, required, hidden }: OptionSpec): Option {
   const option = new Option(flags, about);
   if (choices !== undefined) option.choices([...choices]);
   if (parse !== undefined) option.argParser(parse);
   if (value !== undefined) option.default(value);
+  if (hidden === true) option.hideHelp();
   return required === true ? option.makeOptionMandatory() : option;
 }
 
@@ -144,10 +158,11 @@ async function runAction(
   options: ProgramOptions,
 ): Promise<number> {
   const { environment, streams } = options;
-  const [{ Output }, { EXIT_BY_SIGNAL, CliFailure }, { hintCompleter }, load] = await Promise.all([
+  const [{ Output }, { EXIT_BY_SIGNAL, CliFailure }, { hintCompleter }, { fieldNames }, load] = await Promise.all([
     import('../output/output.ts'),
     import('../output/failure.ts'),
     import('./hints.ts'),
+    import('./field-names.ts'),
     spec.load(),
   ]);
   const typed = command.opts<Record<string, unknown> & ConnectionFlags & { json?: boolean }>();
@@ -170,6 +185,13 @@ async function runAction(
     json: typed.json === true,
     completeHints: hintCompleter(rootOf(command), flags),
   });
+  const isTyped = (name: string): boolean => command.getOptionValueSource(name) === 'cli';
+  let url: string | undefined;
+  const call: CallContext = {
+    fieldName: fieldNames(spec, sharedOptions({ json: false }), new Set(Object.keys(typed).filter(isTyped))),
+    sandbox: spec.arguments?.[0]?.name === '<sandbox>' ? args[0] : undefined,
+    url: () => url,
+  };
   const context: CliContext = {
     environment,
     signal: aborting.signal,
@@ -184,9 +206,12 @@ async function runAction(
     out,
     ...streams,
     flags,
+    call,
     connect: once(async () => {
       const { connect } = await import('../service/connection.ts');
-      return await connect({ environment, flags: typed, signal: aborting.signal });
+      const connection = await connect({ environment, flags: typed, signal: aborting.signal });
+      ({ url } = connection);
+      return connection;
     }),
   };
   try {
@@ -195,13 +220,13 @@ async function runAction(
     // ssh hangs up its ProxyCommand on exit: print nothing.
     if (ended === 'SIGHUP') return EXIT_BY_SIGNAL.SIGHUP;
     // Report the signal instead of the error it caused.
-    return await failed(ended === null ? error : aborting.signal.reason, out, spec.failureExit);
+    return await failed(ended === null ? error : aborting.signal.reason, out, { failureExit: spec.failureExit, call });
   }
 }
 
-async function failed(error: unknown, out: Output, failureExit?: number): Promise<number> {
+async function failed(error: unknown, out: Output, about: FailureContext = {}): Promise<number> {
   const { reportOf } = await import('../output/report.ts');
-  const { exitCode, lines } = reportOf(error, { failureExit });
+  const { exitCode, lines } = reportOf(error, about);
   lines.forEach((line) => out.hint(line));
   return exitCode;
 }

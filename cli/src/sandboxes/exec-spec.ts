@@ -50,7 +50,7 @@ connects to them, and berth kill ends them. With -i, input is written later; wit
 
 Exit code: that of the command; 128 + n if signal n killed it; 124 after a timeout; 125 if Berth
 failed.`,
-  arguments: [SANDBOX, { name: '<command...>', about: 'command, preferably after --' }],
+  arguments: [SANDBOX, { name: '<command...>', about: 'command, preferably after --', fields: ['command', 'argv'] }],
   options: [
     ...ATTACH,
     { flags: '-d, --detach', about: 'start the command, and print the id of its process' },
@@ -90,7 +90,7 @@ The sandbox is destroyed when the command exits or fails, on a second Ctrl-C, an
 connection. Another Ctrl-C during the destroy skips the wait and prints the id of the sandbox. With
 --ttl-seconds, the service destroys the sandbox by itself, if the project allows ephemeral
 sandboxes.`,
-  arguments: [{ name: '<command...>', about: 'command, preferably after --' }],
+  arguments: [{ name: '<command...>', about: 'command, preferably after --', fields: ['command', 'argv'] }],
   options: [...ATTACH, ...PROGRAM, { flags: '--keep', about: 'keep the sandbox, and print its id' }, ...sandboxOptions],
   examples: [
     'berth run -- uname -a',

@@ -13,6 +13,9 @@ import type { OptionSpec } from '../program/command-spec.ts';
 /** Longest branch name that git accepts. */
 const BRANCH_CHARACTERS = 255;
 
+/** An end user is the key of an ensured sandbox, by default. */
+const END_USER_FIELDS = ['endUserId', 'getOrCreate.key'];
+
 export const sandboxOptions: readonly OptionSpec[] = [
   { flags: '--name <name>', about: 'name (default: generated)', parse: textOf(1, NAME_CHARACTERS) },
   {
@@ -24,14 +27,21 @@ export const sandboxOptions: readonly OptionSpec[] = [
   {
     flags: '--sandbox-profile <profile>',
     about: "workload profile, which sets the size (default: the project's)",
+    fields: ['profile'],
     choices: ['auto', 'agent-small', 'agent-standard', 'build-heavy', 'browser-heavy', 'repo-large', 'long-running'],
   },
   {
     flags: '--size <size>',
     about: 'VM size, overrides the profile',
+    fields: ['machineSize'],
     choices: ['small', 'medium', 'large', 'xlarge'],
   },
-  { flags: '--end-user <id>', about: 'id of your end user', parse: textOf(1, END_USER_ID_CHARACTERS) },
+  {
+    flags: '--end-user <id>',
+    about: 'id of your end user',
+    parse: textOf(1, END_USER_ID_CHARACTERS),
+    fields: END_USER_FIELDS,
+  },
   { flags: '--metadata <key=value>', about: 'label, repeatable', parse: keyValue },
   {
     flags: '--idle-minutes <n>',
@@ -66,5 +76,9 @@ export const sandboxOptions: readonly OptionSpec[] = [
   },
   { flags: '--no-branch', about: "clone the default branch of the repository, not the project's" },
   { flags: '--egress <policy>', about: `network: ${EGRESS_ABOUT} (default: the project's)`, parse: parseEgress },
-  { flags: '--ssh-key <file>', about: 'file with the public key for ssh access, such as ~/.ssh/id_ed25519.pub' },
+  {
+    flags: '--ssh-key <file>',
+    about: 'file with the public key for ssh access, such as ~/.ssh/id_ed25519.pub',
+    fields: ['sshPublicKey'],
+  },
 ];

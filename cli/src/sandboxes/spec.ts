@@ -6,6 +6,7 @@ import {
   NAME_CHARACTERS,
   SANDBOX_KEY_CHARACTERS,
 } from '@berth/sdk/limits';
+import { InvalidArgumentError } from 'commander';
 import { durationSeconds, each, keyValue, textOf, wholeNumber } from '../program/option-values.ts';
 import type { CommandSpec, GroupSpec, OptionSpec } from '../program/command-spec.ts';
 import { OPTIONAL_SANDBOXES, SANDBOX } from '../program/sandbox-argument.ts';
@@ -68,6 +69,7 @@ const ensure: CommandSpec = {
       flags: '--key <key>',
       about: 'unique key in the project (default: the end user)',
       parse: textOf(1, SANDBOX_KEY_CHARACTERS),
+      fields: ['getOrCreate.key'],
     },
     NO_WAIT,
   ],
@@ -85,11 +87,12 @@ const ls: CommandSpec = {
     'With --watch, a terminal is updated in place; otherwise each change is a line, or a line of JSON with --json: ' +
     'added, changed or removed, and the sandbox. A use of a sandbox is no change.',
   options: [
-    { flags: '--project <id>', about: 'only sandboxes of this project' },
+    { flags: '--project <id>', about: 'only sandboxes of this project', fields: ['projectId'] },
     {
       flags: '--end-user <id>',
       about: 'only sandboxes of this end user',
       parse: textOf(1, END_USER_ID_CHARACTERS),
+      fields: ['endUserId'],
     },
     {
       flags: '--status <status>',
@@ -100,6 +103,7 @@ const ls: CommandSpec = {
       flags: '--search <text>',
       about: 'only sandboxes whose name contains this, or whose id begins with it',
       parse: textOf(1, NAME_CHARACTERS),
+      fields: ['q'],
     },
     { flags: '--metadata <key=value>', about: 'only sandboxes with this label, repeatable', parse: keyValue },
     {
@@ -164,6 +168,10 @@ const rm: CommandSpec = {
   load: async () => (await import('./transition.ts')).removeSandboxes,
 };
 
+function useFor(typed: string): never {
+  throw new InvalidArgumentError(`Use --for ${/^[a-z]+$/.test(typed) ? typed : 'STATE'}.`);
+}
+
 const wait: CommandSpec = {
   name: 'wait',
   summary: 'wait until a sandbox has a status, or its repository is cloned',
@@ -185,6 +193,7 @@ const wait: CommandSpec = {
       parse: durationSeconds(1, 86_400),
       default: 300,
     },
+    { flags: '--status <status>', about: 'see --for', parse: useFor, hidden: true },
   ],
   examples: [`berth sandbox wait ${ID} --for clone --timeout 10m`, `berth sandbox wait ${ID} --for stopped`],
   load: async () => (await import('./wait.ts')).waitForSandbox,

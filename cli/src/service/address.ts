@@ -1,4 +1,5 @@
 // Normalizes URLs of services, and detects unencrypted ones.
+import { LOOPBACK } from '../output/address-remedy.ts';
 
 /** Strips a trailing slash and `/v1`. */
 export function serviceAddress(url: string): string {
@@ -8,5 +9,5 @@ export function serviceAddress(url: string): string {
 /** Reports whether others can read the traffic: plain http to another host. */
 export function isPlaintextRemote(url: string): boolean {
   const { protocol, hostname } = new URL(url);
-  return protocol === 'http:' && !/^(?:127(?:\.\d+){3}|\[::1\]|(?:.+\.)?localhost)$/.test(hostname);
+  return protocol === 'http:' && !LOOPBACK.test(hostname);
 }

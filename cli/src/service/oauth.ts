@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import manifest from '../../package.json' with { type: 'json' };
 import { CliFailure } from '../output/failure.ts';
+import { addressRemedy } from '../output/address-remedy.ts';
 import { parseJson } from './json-text.ts';
 import { plainText } from '../output/plain-text.ts';
 import type { Session } from './profile-file.ts';
@@ -123,7 +124,7 @@ async function post<T>(
   } catch (error) {
     signal?.throwIfAborted();
     throw new OAuthUnreachable(`cannot reach ${url}: ${reasonOf(error)}`, {
-      remedy: 'check the URL of the API: --url, BERTH_URL or the profile',
+      remedy: addressRemedy(url, true),
       cause: error,
     });
   }
@@ -142,9 +143,7 @@ async function post<T>(
   }
   throw new OAuthUnreachable(
     `${url}${path}: unexpected response with status ${response.status}, not from a Berth service`,
-    {
-      remedy: 'check the URL of the API: --url, BERTH_URL or the profile',
-    },
+    { remedy: addressRemedy(url, false) },
   );
 }
 

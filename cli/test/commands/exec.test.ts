@@ -218,6 +218,21 @@ test('a command that fails after the status of its response is exit code 125 wit
   }
 });
 
+test('a command in a failed sandbox refers to its logs and to a wake, not to a wait', async () => {
+  api.refuse = refusal(409, 'sandbox_state_conflict', 'the sandbox is failed (its VM was lost); it must be ready');
+  const { code, stderr } = await exec(['sbx_abcabcabcabcabcabcabcabc', 'true']);
+  api.refuse = null;
+  assert.deepEqual(
+    [code, stderr],
+    [
+      125,
+      'berth: the sandbox is failed (its VM was lost); it must be ready (sandbox_state_conflict)\n' +
+        '  berth logs sbx_abcabcabcabcabcabcabcabc shows why; ' +
+        'berth sandbox wake sbx_abcabcabcabcabcabcabcabc starts it if its disk remains\n',
+    ],
+  );
+});
+
 test('a failure of Berth is exit code 125, with and without streams', async () => {
   api.refuse = refusal(409, 'sandbox_state_conflict', 'the sandbox is stopped');
   for (const flags of [[], ['-i'], ['--json']]) {

@@ -187,7 +187,7 @@ for (const [verb, failed, signIn] of [
       'sbx_abcabcabcabcabcabcabcabc',
       { BERTH_URL: 'http://127.0.0.1:10' },
       failed,
-      /no connection: connect ECONNREFUSED 127\.0\.0\.1:10\. The request was not sent .*\n {2}check the URL of the API: --url, BERTH_URL or the profile/,
+      /no connection: connect ECONNREFUSED 127\.0\.0\.1:10\. The request was not sent .*\n {2}check the URL of the API: --url, BERTH_URL or the profile; if the service is not running, start it with \.\/berth up/,
     ],
     [
       'no URL',

@@ -1,6 +1,7 @@
 // `berth files link` against a real service with a scripted host.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { ExecRefusal } from '../../../api/test/world/guests/exec-refusal.ts';
 import { Service } from '../world/service.ts';
 
 let service: Service;
@@ -25,6 +26,30 @@ test('link prints a URL alone that downloads the file, and what it grants to std
   const response = await fetch(at(made.stdout));
   assert.deepEqual([response.status, await response.text()], [200, 'a content']);
   assert.equal(response.headers.get('content-disposition'), 'attachment; filename="b.txt"');
+});
+
+test('link to a missing file warns, to a folder fails, and neither is checked while asleep', async () => {
+  const { files } = service.api.front;
+  try {
+    service.api.front.files = () => Promise.reject(new ExecRefusal('file_not_found', 'none'));
+    const missing = await service.run(['files', 'link', id, 'later']);
+    assert.equal(missing.code, 0, missing.stderr);
+    at(missing.stdout);
+    assert.match(missing.stderr, /^berth: later does not exist yet in sbx_\w+\n/);
+    assert.doesNotMatch((await service.run(['files', 'link', id, 'later', '--write'])).stderr, /does not exist/);
+
+    service.api.front.files = () => ({ kind: 'directory', size: 0, mtimeSeconds: 1, mode: '0755' });
+    const folder = await service.run(['files', 'link', id, 'src']);
+    assert.deepEqual([folder.code, folder.stdout], [1, '']);
+    assert.match(
+      folder.stderr,
+      /^berth: src is a folder: a link is to one file\n {2}berth cp sbx_\w+:src \. copies a folder\n$/,
+    );
+    const asleep = await service.api.makeSandbox('stopped');
+    assert.equal((await service.run(['files', 'link', asleep.id, 'src'])).code, 0);
+  } finally {
+    service.api.front.files = files;
+  }
 });
 
 test('link --write prints a URL that uploads within its limits', async () => {

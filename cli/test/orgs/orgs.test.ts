@@ -361,5 +361,5 @@ test('a person changes its own name', async () => {
   assert.match(await ok('whoami', '--rename', 'Ada King'), /^name +Ada King$/m);
   assert.match(await ok('whoami'), /^name +Ada King$/m);
   const { code, stderr } = await run(['whoami', '--rename', '']);
-  assert.deepEqual([code, /body\.displayName must be at least 1 character long/.test(stderr)], [1, true], stderr);
+  assert.deepEqual([code, /--rename must be at least 1 character long/.test(stderr)], [2, true], stderr);
 });

@@ -117,7 +117,7 @@ test('login reports an unreachable service and a server that is not Berth', asyn
   assert.deepEqual([closed.code, closed.stdout], [1, '']);
   assert.match(
     closed.stderr,
-    /^berth: cannot reach http:\/\/127\.0\.0\.1:9: .+\n {2}check the URL of the API: --url, BERTH_URL or the profile\n$/,
+    /^berth: cannot reach http:\/\/127\.0\.0\.1:9: .+\n {2}check the URL of the API: --url, BERTH_URL or the profile; if the service is not running, start it with \.\/berth up\n$/,
   );
   api.answer = () => ({ status: 200, body: '<html>' });
   assert.match((await login()).stderr, /unexpected response with status 200, not from a Berth service/);

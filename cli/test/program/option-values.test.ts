@@ -35,6 +35,16 @@ test('a duration is seconds or numbers with units, within its bounds', () => {
   }
 });
 
+test('the examples of a duration lie within its bounds', () => {
+  for (const [least, most, examples] of [
+    [60, 86_400, '45m or 2h'],
+    [1, 3_600, '45m'],
+    [1, 60, '1s'],
+    [60, 2_592_000, '45m, 2h or 7d'],
+  ] as const)
+    assert.throws(() => durationSeconds(least, most)('none'), new RegExp(`such as ${examples}, from ${least} s to`));
+});
+
 test('a text is limited in length', () => {
   assert.equal(textOf(1, 3)('abc'), 'abc');
   for (const typed of ['', 'abcd']) assert.throws(() => textOf(1, 3)(typed), /It must have 1 to 3 characters/);

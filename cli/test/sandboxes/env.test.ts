@@ -84,8 +84,8 @@ test('wrong words, names and files are refused without a value in the output', a
     [['set', id, 'A'], 2, /stdin is empty; expected the value of A/],
     [['set', id, '--from-file', file], 2, /has no line NAME=VALUE/],
     [['set', id, '--from-file', join(home, 'missing')], 1, /cannot read .*missing/],
-    [['set', id, 'A-B=lantern'], 1, /body\.variables.*letters, digits and _/],
-    [['set', id, 'HOME=/lantern'], 1, /body\.variables.*set by the service/],
+    [['set', id, 'A-B=lantern'], 2, /\[variables\] A-B .*letters, digits and _/],
+    [['set', id, 'HOME=/lantern'], 2, /\[variables\] HOME .*set by the service/],
     [['set', 'one', 'A=lantern'], 1, /no sandbox of the org .* has the name 'one'/],
   ] as [string[], number, RegExp][]) {
     const ended = await run(words);

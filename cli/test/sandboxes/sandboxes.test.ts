@@ -123,9 +123,9 @@ test('a list takes several statuses, a search, labels and an order; wrong values
   assert.equal(labelled.stdout, `${first}\n`);
   assert.equal(other.stdout, '');
   assert.equal(oldest.stdout, `${first}\n${second}\n`);
-  assert.match(unknown.stderr, /query\.status\.0 must be one of "provisioning", .*, not "sleepy"/);
+  assert.match(unknown.stderr, /--status must be one of "provisioning", .*, not "sleepy"/);
   assert.match(order.stderr, /Allowed choices are createdAt, -createdAt, lastActiveAt, -lastActiveAt/);
-  assert.deepEqual([unknown.code, order.code], [1, 2]);
+  assert.deepEqual([unknown.code, order.code], [2, 2]);
   await service.run(['sandbox', 'rm', first, second]);
 });
 

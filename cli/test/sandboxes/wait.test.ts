@@ -62,6 +62,12 @@ test('wait resolves when the status is reached, also after others', async () => 
   assert.equal((JSON.parse(json.stdout) as { sandbox: Script }).sandbox.status, 'ready');
 });
 
+test('wait --status is refused, with the option to use', async () => {
+  const { code, stderr } = await wait([], '--status', 'ready');
+  assert.equal(code, 2);
+  assert.match(stderr, /option '--status <status>' argument 'ready' is invalid\. Use --for ready\./);
+});
+
 test('wait exits with 8, status and reason when the sandbox settled elsewhere', async () => {
   for (const [wanted, script, message] of [
     [

@@ -220,6 +220,6 @@ test('invalid arguments are refused with exit code 2 and the allowed values', as
     }),
   );
   const kind = await service.run(['activity', '--kind', 'nonsense']);
-  assert.equal(kind.code, 1);
-  assert.match(kind.stderr, /query\.kind must be one of "org_created", .+ not "nonsense" \(invalid_request\)/);
+  assert.equal(kind.code, 2);
+  assert.match(kind.stderr, /--kind must be one of "org_created", .+ not "nonsense" \(invalid_request\)/);
 });

@@ -105,7 +105,7 @@ export const getDiagnostics = defineRoute({
         status: 'failed',
         failure: {
           code: 'guest_panic',
-          message: "its guest's kernel panicked. Wake the sandbox if wakesFrom is set; otherwise create another one",
+          message: "its guest's kernel panicked. Wake the sandbox if its disk remains; otherwise create another one",
           at: '2026-11-21T10:15:00.000Z',
         },
         wakesFrom: 'disk',
@@ -121,7 +121,7 @@ export const getDiagnostics = defineRoute({
           {
             at: '2026-11-21T10:15:00.000Z',
             kind: 'sandbox_failed',
-            reason: "its guest's kernel panicked. Wake the sandbox if wakesFrom is set; otherwise create another one",
+            reason: "its guest's kernel panicked. Wake the sandbox if its disk remains; otherwise create another one",
           },
           { at: '2026-11-21T09:45:00.000Z', kind: 'sandbox_created', reason: null },
         ],

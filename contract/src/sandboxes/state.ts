@@ -111,7 +111,7 @@ export const SANDBOX_STATES: { readonly [status in SandboxStatus]: SandboxStateR
     next: ['running', 'ready', 'stopped', 'failed', 'destroying'],
   },
   failed: {
-    meaning: 'its VM could not be created, or was lost; see statusReason, and wakesFrom for the source of a wake',
+    meaning: 'its VM could not be created, or was lost',
     awake: false,
     reservesCompute: false,
     reservesDisk: true,

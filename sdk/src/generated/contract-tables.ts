@@ -94,7 +94,7 @@ export const SANDBOX_STATES = {
     ]
   },
   "failed": {
-    "meaning": "its VM could not be created, or was lost; see statusReason, and wakesFrom for the source of a wake",
+    "meaning": "its VM could not be created, or was lost",
     "awake": false,
     "reservesCompute": false,
     "reservesDisk": true,

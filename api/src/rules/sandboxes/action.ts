@@ -32,9 +32,13 @@ const VERBS: { readonly [action in SandboxAction]: string } = {
 /**
  * `do`: carry out the action. `done`: the action is complete or in progress; respond as the first
  * time. Throws the code of {@link REFUSAL_CODES} for an illegal action, naming the status and the
- * legal ones.
+ * legal ones. @param purpose the caller's, for the message
  */
-export function requireLegal(action: SandboxAction, status: SandboxStatus): Exclude<SandboxActionDecision, 'refuse'> {
+export function requireLegal(
+  action: SandboxAction,
+  status: SandboxStatus,
+  purpose: string = VERBS[action],
+): Exclude<SandboxActionDecision, 'refuse'> {
   const verdict = SANDBOX_ACTION_RULES[action][status];
   if (verdict !== 'refuse') return verdict;
   const is = `the sandbox is ${status} (${SANDBOX_STATES[status].meaning})`;
@@ -42,8 +46,8 @@ export function requireLegal(action: SandboxAction, status: SandboxStatus): Excl
   throw new CodedError(
     REFUSAL_CODES[action],
     mayReach(status, allowing)
-      ? `${is}; to ${VERBS[action]}, it must be ${allowing.join(' or ')}`
-      : `cannot ${VERBS[action]}: ${is}. Create another sandbox`,
+      ? `${is}; to ${purpose}, it must be ${allowing.join(' or ')}`
+      : `cannot ${purpose}: ${is}. Create another sandbox`,
   );
 }
 

@@ -27,7 +27,7 @@ export function isDeathCode(code: string): code is VmDeathCode {
 
 /** The reason of a dead VM as far as its host knows. */
 export function deathOf({ deathCode: code = 'process_ended' }: { deathCode?: VmDeathCode | undefined }): Reason {
-  return { code, message: `${SENTENCES[code]}. Wake the sandbox if wakesFrom is set; otherwise create another one` };
+  return { code, message: `${SENTENCES[code]}. Wake the sandbox if its disk remains; otherwise create another one` };
 }
 
 /** Code of a failed request to a host: the host's refusal, or the API's reason. */

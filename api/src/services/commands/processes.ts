@@ -115,7 +115,7 @@ export async function writeInput(
     throw invalidField('body.data', problem);
   }
   const body = { offset: offset ?? null, base64: bytes.toString('base64'), end };
-  const written = await use(context, call, {}, (host, about) =>
+  const written = await use(context, call, { isInput: true }, (host, about) =>
     host.call(calls.writeProcessInput, { ...about, params, body }, { signal: call.signal }),
   );
   return written.offset;
@@ -175,7 +175,7 @@ export async function look<T>(
   { sandbox }: Pick<ProcessCall, 'sandbox'>,
   call: HostCall<T>,
 ): Promise<T> {
-  requireLegal('exec', sandbox.status);
+  requireLegal('exec', sandbox.status, 'read its processes');
   return await answered(context, located(sandbox), {}, call);
 }
 

@@ -14,6 +14,8 @@ export interface Named {
   argv?: readonly string[] | undefined;
   /** Part of the request that has them, by default the body. */
   part?: 'body' | 'query';
+  /** Whether the request writes input of a process. */
+  isInput?: boolean;
 }
 
 const REFUSALS: { readonly [code in HostErrorCode]?: (request: Named) => CodedError } = {
@@ -34,7 +36,8 @@ const REFUSALS: { readonly [code in HostErrorCode]?: (request: Named) => CodedEr
         'in `cd DIR && NAME=VALUE COMMAND`, unset its variables, or create another sandbox',
     ),
   process_not_found: processNotFound,
-  process_over: () => new CodedError('process_over', 'the process has ended, or reads no input'),
+  process_over: ({ isInput = false }) =>
+    new CodedError('process_over', isInput ? 'the process has ended, or reads no input' : 'the process has ended'),
   process_input_gap: () =>
     new CodedError('process_input_gap', 'body.offset is beyond the input so far; write what is missing first', {
       field: 'body.offset',

@@ -192,8 +192,16 @@ test('input is appended, once by its offset, and closed', async () => {
   assert.deepEqual([invalid.status, invalid.body.error.field], [400, 'body.data']);
   assert.equal((await write({ data: 'é'.repeat(600_000) })).status, 400);
   assert.equal((await write({ end: true })).body.offset, 3);
-  assert.equal((await write({ data: 'x' })).body.error.code, 'process_over');
+  const closed = (await write({ data: 'x' })).body.error;
+  assert.deepEqual([closed.code, closed.message], ['process_over', 'the process has ended, or reads no input']);
   assert.deepEqual(guest.input, Buffer.from('ab\xff', 'latin1'));
+});
+
+test('a refused read of the processes of a stopped sandbox names the read', async () => {
+  const { id } = await api.makeSandbox('stopped');
+  const { status, body } = await api.call('GET', `/v1/sandboxes/${id}/processes`);
+  assert.deepEqual([status, body.error.code], [409, 'sandbox_state_conflict']);
+  assert.match(body.error.message, /; to read its processes, it must be running or ready$/);
 });
 
 test('signals, and what is over', async () => {
@@ -205,6 +213,7 @@ test('signals, and what is over', async () => {
   guest.end();
   const over = await call('POST', `/${id}/signal`, { body: {} });
   assert.deepEqual([over.status, over.body.error.code], [409, 'process_over']);
+  assert.equal(over.body.error.message, 'the process has ended');
 });
 
 test('a removed process is not found, and neither is what is no id', async () => {
