@@ -9,11 +9,13 @@ const MOST_IDLE_MINUTES = 43_200;
 const DEFAULTS: readonly OptionSpec[] = [
   {
     flags: '--use-case <text>',
-    about: 'purpose; external: sandboxes for users of your product, may be ephemeral',
+    about: 'purpose; external: sandboxes for users of your product, may be ephemeral (--ttl-seconds)',
   },
   {
     flags: '--default-repository <repository>',
-    about: 'repository to clone: owner/repo or https URL; none: no default',
+    about:
+      'repository to clone: owner/repo, or https URL on a host of BERTH_GIT_ALLOW_URLS of the service; ' +
+      'none: no default',
   },
   { flags: '--default-branch <branch>', about: "branch of that repository; '': no default" },
   { flags: '--default-profile <name>', about: 'sandbox profile, which sets the size; none: no default' },

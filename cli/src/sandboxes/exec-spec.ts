@@ -88,8 +88,8 @@ its exit code. Without -i, its stdin is empty.
 
 The sandbox is destroyed when the command exits or fails, on a second Ctrl-C, and on a lost
 connection. Another Ctrl-C during the destroy skips the wait and prints the id of the sandbox. With
---ttl-seconds, the service destroys the sandbox by itself, if the project allows ephemeral
-sandboxes.`,
+--ttl-seconds, the service destroys the sandbox by itself; the project must have --use-case external
+(berth project create, berth project update).`,
   arguments: [{ name: '<command...>', about: 'command, preferably after --', fields: ['command', 'argv'] }],
   options: [...ATTACH, ...PROGRAM, { flags: '--keep', about: 'keep the sandbox, and print its id' }, ...sandboxOptions],
   examples: [

@@ -55,7 +55,9 @@ export const sandboxOptions: readonly OptionSpec[] = [
   },
   {
     flags: '--ttl-seconds <time>',
-    about: 'time to live in seconds, or as 45m or 2h',
+    about:
+      'time to live in seconds, or as 45m or 2h; requires a project that allows it: ' +
+      'berth project update --use-case external',
     parse: durationSeconds(TTL_SECONDS.min, TTL_SECONDS.max),
   },
   {
@@ -65,7 +67,9 @@ export const sandboxOptions: readonly OptionSpec[] = [
   },
   {
     flags: '--repository <repository>',
-    about: "repository to clone into /code: owner/repo or https URL (default: the project's)",
+    about:
+      'repository to clone into /code: owner/repo, or https URL on a host that the operator allows with ' +
+      "BERTH_GIT_ALLOW_URLS (default: the project's)",
     parse: textOf(1, REPOSITORY_CHARACTERS.url),
   },
   { flags: '--no-repository', about: "do not clone the project's repository" },

@@ -34,6 +34,15 @@ export BERTH_API_KEY=$(berth token create mcp --access read_send --can-approve)
 Leave out \`--can-approve\` if people answer the approvals elsewhere: the client then has no
 \`answer_agent_prompt\`.
 
+The tools of sandboxes need the query \`toolsets=sandboxes\` in the URL, and an API key
+(\`berth key create\`, on the host \`./berth keys create\`) or an access token. A personal agent token
+sees none of them.
+
+| Toolsets | URL |
+| --- | --- |
+| \`agent_sessions\` | \`"$BERTH_URL${mcpEndpoint.path}"\` |
+| \`agent_sessions\` and \`sandboxes\` | \`"$BERTH_URL${mcpEndpoint.path}?toolsets=sandboxes"\` |
+
 ### Claude Code
 
 \`\`\`sh
@@ -73,6 +82,18 @@ npx @modelcontextprotocol/inspector --cli $BERTH_URL${mcpEndpoint.path} --transp
 \`\`\`sh
 curl -s $BERTH_URL${mcpEndpoint.path} -H "Authorization: Bearer $BERTH_API_KEY" -H 'Content-Type: application/json' \\
   -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_agent_sessions","arguments":{}}}'
+\`\`\`
+
+With the tools of sandboxes: list all tools, then start a process. No \`initialize\` is required.
+
+\`\`\`sh
+mcp() {
+  curl -s "$BERTH_URL${mcpEndpoint.path}?toolsets=sandboxes" -H "Authorization: Bearer $BERTH_API_KEY" \\
+    -H 'Content-Type: application/json' -d "$1"
+}
+mcp '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+mcp '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"start_process",
+  "arguments":{"sandbox_id":"'$SANDBOX'","command":"npm run dev","name":"web"}}}'
 \`\`\`
 
 ### Timeouts
