@@ -53,9 +53,12 @@ export const terminalText = {
   refuse: 'Open a shell instead',
   linkRefused: 'Only http and https addresses open.',
   link: { title: 'Link in the output', open: 'Open in a new tab', done: 'Dismiss' },
-  sentence: ({ code, exitCode, message }: End) =>
-    code === 'exited' ? `The program has ended with exit code ${String(exitCode)}.` : (SENTENCES[code] ?? message),
-  button: (button: NonNullable<EndButton>) => BUTTONS[button],
+  sentence: ({ code, exitCode, message }: End, isAgent: boolean) =>
+    code === 'exited'
+      ? `The ${isAgent ? 'agent' : 'shell'} has ended with exit code ${String(exitCode)}.`
+      : (SENTENCES[code] ?? message),
+  button: (button: NonNullable<EndButton>, isAgent: boolean) =>
+    isAgent && button === 'new-shell' ? 'Start again' : BUTTONS[button],
   keys: {
     label: 'Keys',
     Escape: 'Esc',

@@ -184,7 +184,9 @@ function View({ shell, command }: { shell: string; command: string | null }) {
           {state.name === 'closed' || state.name === 'ended' ? null : text.states[state.name]}
         </output>
       </Toolbar>
-      {state.name === 'ended' ? <Ended end={state.end} onOpen={open} onNewShell={newShell} /> : null}
+      {state.name === 'ended' ? (
+        <Ended end={state.end} isAgent={shell === AGENT_SESSION} onOpen={open} onNewShell={newShell} />
+      ) : null}
       {state.name === 'closed' ? <Detached onOpen={open} /> : null}
       <div ref={parent} className={css.screen} />
       {link === null ? null : <LinkPanel address={link} onDone={() => setLink(null)} />}
