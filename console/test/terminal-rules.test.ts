@@ -141,11 +141,11 @@ test('keys of the bar are the bytes of a keyboard', () => {
   ]);
 });
 
-test('an address names one of nine sessions, and its command is valid for a shell', () => {
-  const asked = ['session=2', '', 'session=10', 'session=;reboot', 'session=1&session=2'];
+test("an address names one of nine shells or the agent's terminal; commands are valid for a shell", () => {
+  const asked = ['session=agent', 'session=2', '', 'session=10', 'session=;reboot', 'session=1&session=2'];
   assert.deepEqual(
     asked.map((search) => sessionOf(new URLSearchParams(search))),
-    ['2', '1', '1', '1', '1'],
+    ['agent', '2', '1', '1', '1', '1'],
   );
   const command = shellCommand('2');
   execFileSync('/bin/sh', ['-n', '-c', command]);

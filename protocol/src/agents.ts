@@ -7,6 +7,7 @@ export const agentSessionId = z.string().regex(AGENT_SESSION_ID);
 export const agentTurnId = z.string().regex(AGENT_TURN_ID);
 /** Random id of a run of a guest. */
 export const agentRunId = z.string().regex(/^[0-9a-f]{32}$/);
+export const agentSurface = z.enum(['managed', 'terminal']);
 export const agentKind = z.string().regex(AGENT_KIND);
 
 /** Grows without a gap in one session; larger after a boot from the disk. */
@@ -68,7 +69,7 @@ const guestPrompt = z.object({
 export const guestAgentView = z.object({
   sessionId: agentSessionId,
   agent: agentKind,
-  surface: z.enum(['managed', 'terminal']),
+  surface: agentSurface,
   bridge: guestBridgeState,
   bridgeVersion: z.int().min(1).max(1_000).nullable(),
   bridgeReason: guestBridgeReason.nullable(),

@@ -10,7 +10,7 @@ import { EXEC_LIMITS, FILE_LIMITS, REPO_CREDENTIAL_CHARACTERS } from '@berth/con
  * guests of this version and of all before it, because sandboxes sleep for years, but to none after
  * it.
  */
-export const PROTOCOL_VERSION = 11;
+export const PROTOCOL_VERSION = 12;
 
 /** TCP port of the guest daemon. Below 1024, so unprivileged tenant processes cannot bind it. */
 export const GUEST_PORT = 987;

@@ -17,6 +17,11 @@ export type StreamOptions = CallOptions;
 export interface TerminalOptions extends CommandOptions, Partial<TerminalSize> {
   /** Runs with /bin/sh in /code instead of the login shell. */
   command?: string;
+  /**
+   * The agent's own program instead of the login shell, started if necessary. Everyone shares one
+   * terminal, and closing it leaves the program running. Not with `command`.
+   */
+  agent?: boolean;
   /** False refuses a sandbox that is not awake, also with `wakeOnUse`. Default: true. */
   mayWake?: boolean;
 }
@@ -37,11 +42,17 @@ export class SandboxStreams {
     this.id = sandboxId;
   }
 
-  /** Opens a terminal with the login shell or a command. */
-  async terminal({ cols, rows, mayWake = true, ...options }: TerminalOptions = {}): Promise<SandboxTerminal> {
+  /** Opens a terminal with the login shell, a command or the agent. */
+  async terminal({
+    cols,
+    rows,
+    agent = false,
+    mayWake = true,
+    ...options
+  }: TerminalOptions = {}): Promise<SandboxTerminal> {
     const size = { cols: cols ?? TERMINAL_DEFAULT_SIZE.cols, rows: rows ?? TERMINAL_DEFAULT_SIZE.rows };
     const sized = { ...commandQuery(options), cols: String(size.cols), rows: String(size.rows) };
-    const query = { ...sized, ...(mayWake ? {} : { mayWake: 'false' }) };
+    const query = { ...sized, ...(agent ? { agent: 'true' } : {}), ...(mayWake ? {} : { mayWake: 'false' }) };
     const { SandboxTerminal } = await import('./streams/program.ts');
     return await this.#open('terminal', 'the terminal', query, options, (one) => new SandboxTerminal(one));
   }

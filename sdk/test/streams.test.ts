@@ -147,6 +147,8 @@ for (const [name, WebSocket] of [
       await other.writable.getWriter().write(new Uint8Array([4]));
       assert.deepEqual(await other.exited, { exitCode: 0 });
       assert.equal(await text(other.readable), '');
+      (await sandbox.terminal({ agent: true })).close();
+      assert.match(guest.targets[2] ?? '', /^terminal\?cols=80&rows=24&agent=ags_/);
     });
 
     test('a paused terminal sends no output until it resumes, and still takes keys', async () => {

@@ -9,6 +9,7 @@ import {
   openTerminal,
   STREAM_HEADERS,
   terminalQueryOf,
+  type AgentTerminalAsked,
   type TerminalAsked,
 } from '@berth/protocol/calls/connections.ts';
 import type { CallSpec, HostRequestOf, PartsOf, ResponseOf } from '@berth/protocol/calls/define.ts';
@@ -215,7 +216,7 @@ export class HostClient {
   }
 
   /** A terminal or a command in the guest, with frames; otherwise as {@link openPort}. */
-  openTerminal(vm: OwnedVm, asked: TerminalAsked, options?: CallOptions): Promise<Duplex> {
+  openTerminal(vm: OwnedVm, asked: TerminalAsked | AgentTerminalAsked, options?: CallOptions): Promise<Duplex> {
     return this.#openStream(vm, (request) =>
       this.#calls.open(openTerminal, { ...request, query: terminalQueryOf(asked) }, options),
     );

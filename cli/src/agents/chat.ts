@@ -31,14 +31,14 @@ export async function chat(
   const { berth, session } = typed.startsWith('ags_')
     ? await openSession(context, typed)
     : await sessionIn(context, await findSandbox(context, typed), options.new === true);
-  if (session.data.communication.status === 'gone') {
+  if (['gone', 'unsupported'].includes(session.data.communication.status)) {
     const { reason, remedy } = unavailable(session.data);
     throw new CliFailure(`cannot talk to the agent: ${reason}`, { remedy });
   }
   return await new Chat(context, berth, session).run();
 }
 
-/** The newest session of the sandbox, or a new one. */
+/** The newest managed session of the sandbox, or a new one. */
 async function sessionIn(
   context: CliContext,
   id: string,
@@ -46,7 +46,9 @@ async function sessionIn(
 ): Promise<{ berth: Berth; session: AgentSession }> {
   const { connect, signal } = context;
   const { berth } = await connect();
-  const [newest] = isNew ? [] : (await berth.agents.list({ sandboxId: id, limit: 1 }, { signal })).sessions;
+  const { sessions } = isNew ? { sessions: [] } : await berth.agents.list({ sandboxId: id, limit: 2 }, { signal });
+  // A sandbox has at most one session without messages, its terminal.
+  const newest = sessions.find(({ data }) => data.surface !== 'terminal');
   if (newest !== undefined && newest.data.communication.status !== 'gone') return { berth, session: newest };
   return { berth, session: await startIn(context, berth.agents.start(id, { signal }), id) };
 }

@@ -48,6 +48,11 @@ export function unavailable(data: AgentSessionData): { reason: string; remedy: s
       };
     case 'starting':
       return { reason: 'the agent is starting', remedy: 'retry in a few seconds' };
+    case 'unsupported':
+      return {
+        reason: 'the session is the terminal of the agent',
+        remedy: `open it with berth agent open ${sandboxId}, or start a session with berth agent start ${sandboxId}`,
+      };
     case 'gone':
       return {
         reason: `its sandbox ${sandboxId} was destroyed`,

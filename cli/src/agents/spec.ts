@@ -136,7 +136,7 @@ const chat: CommandSpec = {
   name: 'chat',
   summary: 'talk to the agent in this terminal',
   details:
-    'Takes a session, or a sandbox: continues its newest session, or starts one. ' +
+    'Takes a session, or a sandbox: continues its newest managed session, or starts one. ' +
     'Shows each approval in full and asks. Ctrl-C interrupts the turn, a second Ctrl-C leaves; Ctrl-D leaves. ' +
     'Replies of turns that others start are not shown while it waits for a message: berth agent log prints them. ' +
     'A turn continues when you leave. A message is sent with a key, so that it runs at most once, ' +
@@ -146,6 +146,19 @@ const chat: CommandSpec = {
   examples: [`berth agent chat ${SBX}`, `berth agent chat ${AGS}`],
   json: false,
   load: async () => (await import('./chat.ts')).chat,
+};
+
+const open: CommandSpec = {
+  name: 'open',
+  summary: "open the agent's own program in a terminal of the sandbox",
+  details:
+    'Starts the program if it does not run. Everyone who opens it shares one terminal. ' +
+    'Ctrl-P Ctrl-Q leaves it; the program goes on, also while nobody is connected, and over sleep and wake. ' +
+    'While it is open, it keeps the sandbox awake. Sessions of berth agent start are other conversations.',
+  arguments: [SANDBOX],
+  examples: [`berth agent open ${SBX}`],
+  json: false,
+  load: async () => (await import('./open.ts')).openTerminal,
 };
 
 const signIn: CommandSpec = {
@@ -163,5 +176,5 @@ const signIn: CommandSpec = {
 export const agentGroup: GroupSpec = {
   name: 'agent',
   summary: 'talk to the coding agents of sandboxes',
-  commands: [start, ls, get, send, log, answer, interrupt, recover, chat, signIn],
+  commands: [start, ls, get, send, log, answer, interrupt, recover, chat, open, signIn],
 };

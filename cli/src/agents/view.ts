@@ -37,6 +37,7 @@ export function sessionFields(session: AgentSessionData): Field[] {
   return [
     ['id', session.id],
     ['agent', session.agentLabel],
+    ['surface', session.surface],
     ['status', communication.status, stateStyle(communication.status)],
     ['available', communication.capabilities.join(', ')],
     ['bridge', bridgeReason === null ? bridgeState : `${bridgeState} (${bridgeReason})`],

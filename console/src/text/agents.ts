@@ -8,6 +8,7 @@ const STATUSES: Words = {
   starting: 'Starting',
   asleep: 'Asleep',
   stopped: 'Stopped',
+  unsupported: 'In its terminal',
   gone: 'Gone',
 };
 
@@ -20,8 +21,12 @@ export const named =
 export const agentsText = {
   title: 'Agent sessions',
   hint: 'Conversations with the coding agents of your sandboxes, as last known. Looking at them wakes nothing.',
-  sandboxHint: 'Each session is a conversation of its own with the coding agent of this sandbox.',
+  sandboxHint:
+    'Each session is a conversation of its own with the coding agent of this sandbox. Its terminal shows the ' +
+    "agent's own program, and keeps the sandbox awake while it is open.",
   start: 'New session',
+  terminal: 'in the terminal',
+  openTerminal: 'Open its terminal',
   starting: 'Starting…',
   startFailed: 'The session was not started',
   asleep: 'A new session needs the sandbox awake. Opening this page does not wake it.',

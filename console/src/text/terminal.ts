@@ -24,9 +24,13 @@ export const terminalText = {
   label: (sandbox: string) => `Terminal of ${sandbox}. Control-Shift-Escape leaves it, on Windows Control-Shift-F6.`,
   tooMuchOutput: 'Too much output to read aloud. Move through the lines to read it.',
   session: 'Session',
+  agent: 'Agent',
   titleOf: (title: string) => `Title: ${title}`,
   readAloud: 'Screen reader mode',
   keepsAwake: 'This terminal keeps the sandbox awake. Everyone who opens this session sees the same shell.',
+  agentKeepsAwake:
+    'This terminal keeps the sandbox awake while it is open. Everyone who opens it sees the same program of the ' +
+    'agent, which goes on when you leave.',
   leave:
     'Ctrl-Shift-Escape leaves the terminal (on Windows Ctrl-Shift-F6). ' +
     'Shift-drag selects text (on a Mac Option-drag), Ctrl-Shift-C copies it.',
@@ -49,9 +53,12 @@ export const terminalText = {
   refuse: 'Open a shell instead',
   linkRefused: 'Only http and https addresses open.',
   link: { title: 'Link in the output', open: 'Open in a new tab', done: 'Dismiss' },
-  sentence: ({ code, exitCode, message }: End) =>
-    code === 'exited' ? `The shell has ended with exit code ${String(exitCode)}.` : (SENTENCES[code] ?? message),
-  button: (button: NonNullable<EndButton>) => BUTTONS[button],
+  sentence: ({ code, exitCode, message }: End, isAgent: boolean) =>
+    code === 'exited'
+      ? `The ${isAgent ? 'agent' : 'shell'} has ended with exit code ${String(exitCode)}.`
+      : (SENTENCES[code] ?? message),
+  button: (button: NonNullable<EndButton>, isAgent: boolean) =>
+    isAgent && button === 'new-shell' ? 'Start again' : BUTTONS[button],
   keys: {
     label: 'Keys',
     Escape: 'Esc',

@@ -94,27 +94,28 @@ export const bridgeReason = z
   });
 export type BridgeReason = z.infer<typeof bridgeReason>;
 
-/** `managed`: a conversation of its own. `terminal`: shared with the agent's native terminal. */
+/** `managed`: a separate conversation. `terminal`: the agent's program in a shared terminal. */
 export const agentSurface = z.enum(['managed', 'terminal']).meta({
   id: 'AgentSurface',
-  description: `\`managed\`: a conversation of its own. \`terminal\`: shared with the agent's native terminal. ${MORE}`,
+  description: `\`managed\`: a separate conversation. \`terminal\`: the agent's program in a shared terminal. ${MORE}`,
 });
-type AgentSurface = z.infer<typeof agentSurface>;
+export type AgentSurface = z.infer<typeof agentSurface>;
 
 /** Operations on a session (spec: `communication.capabilities`). */
 export const agentOperation = z.enum(['messages', 'output', 'approvals', 'interruption', 'recovery']).meta({
   id: 'AgentOperation',
   description: `An operation on an agent session. ${MORE}`,
 });
-type AgentOperation = z.infer<typeof agentOperation>;
+export type AgentOperation = z.infer<typeof agentOperation>;
 
 export const communicationStatus = z
-  .enum(['available', 'busy', 'needs_input', 'starting', 'asleep', 'stopped', 'gone'])
+  .enum(['available', 'busy', 'needs_input', 'starting', 'asleep', 'stopped', 'unsupported', 'gone'])
   .meta({
     id: 'AgentCommunicationStatus',
     description:
       '`available`: send a message. `busy`: a turn is active. `needs_input`: answer the approval. `asleep`: the ' +
-      `sandbox is not awake. \`stopped\`: recover the session. ${MORE}`,
+      'sandbox is not awake. `stopped`: recover the session. `unsupported`: the session has no operations; open its ' +
+      `terminal. ${MORE}`,
   });
 type CommunicationStatus = z.infer<typeof communicationStatus>;
 
@@ -129,22 +130,16 @@ export const AGENT_OPERATIONS: {
     stopped: ['output', 'recovery'],
     gone: [],
   },
-  terminal: {
-    starting: ['output'],
-    ready: ['messages', 'output', 'approvals'],
-    suspended: [],
-    stopped: ['output'],
-    gone: [],
-  },
+  // People talk to the agent in its own program.
+  terminal: { starting: [], ready: [], suspended: [], stopped: [], gone: [] },
 };
 
-/** Operations that a surface supports for an agent, beyond {@link AGENT_OPERATIONS}. */
-const TERMINAL_EXTRAS: Readonly<Record<string, { readonly [state in BridgeState]?: readonly AgentOperation[] }>> = {
-  agent_one: { ready: ['interruption', 'recovery'], stopped: ['recovery'] },
-};
+/** Whether sessions of the surface have the operation in some state. */
+export function hasOperation(surface: AgentSurface, operation: AgentOperation): boolean {
+  return Object.values(AGENT_OPERATIONS[surface]).some((operations) => operations.includes(operation));
+}
 
 interface SessionFacts {
-  agent: string;
   surface: AgentSurface;
   bridge: StoredBridgeState;
   sandboxStatus: SandboxStatus;
@@ -162,15 +157,14 @@ export function shownBridgeState({
 /** The operations available now; empty unless the sandbox is awake. */
 export function capabilitiesOf(facts: SessionFacts): AgentOperation[] {
   if (!SANDBOX_STATES[facts.sandboxStatus].awake) return [];
-  const state = shownBridgeState(facts);
-  const extras = facts.surface === 'terminal' ? (TERMINAL_EXTRAS[facts.agent]?.[state] ?? []) : [];
-  return [...AGENT_OPERATIONS[facts.surface][state], ...extras];
+  return [...AGENT_OPERATIONS[facts.surface][shownBridgeState(facts)]];
 }
 
 export function communicationStatusOf(facts: SessionFacts): CommunicationStatus {
   const state = shownBridgeState(facts);
   if (state === 'gone') return 'gone';
   if (!SANDBOX_STATES[facts.sandboxStatus].awake) return 'asleep';
+  if (!hasOperation(facts.surface, 'messages')) return 'unsupported';
   if (state !== 'ready') return state === 'starting' ? 'starting' : 'stopped';
   if (facts.turn === 'waiting') return 'needs_input';
   return facts.turn !== null && TURN_STATES[facts.turn].active ? 'busy' : 'available';

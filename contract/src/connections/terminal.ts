@@ -7,9 +7,9 @@
 //           cannot read it, offers berth.outcome too (websocket.ts). `command=…` runs a
 //           command instead of the login shell, as exec does: /bin/sh -c in /code, with the same
 //           environment except TERM. `cwd=…`, `user=…` and `env[NAME]=…`, only with a command, are
-//           the options of exec. `tty=false`, only with a command, uses pipes instead of a
-//           terminal; `cols` and `rows` are then ignored. The request head is limited to 16 KiB:
-//           send longer input as bytes.
+//           the options of exec. `agent=true` opens the terminal of the coding agent instead.
+//           `tty=false`, only with a command, uses pipes instead of a terminal; `cols` and `rows`
+//           are then ignored. The request head is limited to 16 KiB: send longer input as bytes.
 //   bytes   Binary frames in both directions, split anywhere, also inside a UTF-8 character. Pass
 //           them to the terminal unchanged (xterm.js: write(new Uint8Array(data))) and send
 //           keyboard input as UTF-8; Ctrl-C is a byte. The client must not echo. With tty=false,
@@ -36,6 +36,7 @@
 //   close   Hangs up: the programs get SIGHUP. With a command, every process of its POSIX session
 //           gets SIGHUP, and SIGKILL two seconds later. Background processes of a command that
 //           exited by itself keep running, as with exec.
+//           With agent=true, the connection leaves the terminal, and the agent's program goes on.
 //   pings   Sent by the server every 20 s; every WebSocket implementation replies by itself. A
 //           client that receives none for one minute may disconnect.
 import { z } from 'zod';
@@ -69,6 +70,13 @@ const terminalQuery = z
       .enum(['true', 'false'])
       .default('true')
       .describe('Whether to allocate a terminal. `false` requires `command`; `cols` and `rows` are then ignored.'),
+    agent: z
+      .enum(['true', 'false'])
+      .default('false')
+      .describe(
+        "`true` opens the terminal of the sandbox's agent: its own program, started if necessary, which everyone " +
+          'shares and which outlives connections, sleep and wake.',
+      ),
     ...commandOptions,
     mayWake: z
       .enum(['true', 'false'])
@@ -76,6 +84,10 @@ const terminalQuery = z
       .describe('`false` refuses a sandbox that is not awake with 409, also if its project has `wakeOnUse`.'),
     cols: sideInQuery.default(TERMINAL_DEFAULT_SIZE.cols).meta(shown('Columns.', TERMINAL_DEFAULT_SIZE.cols)),
     rows: sideInQuery.default(TERMINAL_DEFAULT_SIZE.rows).meta(shown('Rows.', TERMINAL_DEFAULT_SIZE.rows)),
+  })
+  .refine(({ command, tty, agent }) => agent === 'false' || (command === undefined && tty === 'true'), {
+    path: ['agent'],
+    error: 'must be absent with command and with tty=false: the terminal of the agent runs its program',
   })
   .refine(({ command, tty }) => command !== undefined || tty === 'true', {
     path: ['command'],
@@ -87,7 +99,7 @@ const terminalQuery = z
     const message = `must be given with ${option}: a login shell has no such option`;
     issues.push({ code: 'custom', path: ['command'], input: value.command, message });
   })
-  .describe('`tty=false`, `cwd`, `env` and `user` require `command`.');
+  .describe('`tty=false`, `cwd`, `env` and `user` require `command`; `agent=true` excludes them and `command`.');
 export type TerminalQuery = z.output<typeof terminalQuery>;
 
 const side = z.int().min(TERMINAL_SIDE.min).max(TERMINAL_SIDE.max);
@@ -125,8 +137,8 @@ export const terminalExit = z.strictObject({
 export const terminalInSandbox = defineRoute({
   name: 'terminalInSandbox',
   summary:
-    'Opens a terminal with a login shell or a command, or runs a command with pipes. Closing hangs up. Wakes ' +
-    'a stopped sandbox if its project has wakeOnUse',
+    'Opens a terminal with a login shell, a command or the coding agent, or runs a command with pipes. Closing ' +
+    'hangs up, except with `agent`. Wakes a stopped sandbox if its project has wakeOnUse',
   method: 'GET',
   path: '/v1/sandboxes/{sandboxId}/terminal',
   websocket: true,
@@ -134,7 +146,19 @@ export const terminalInSandbox = defineRoute({
   permission: 'sandbox.connect',
   request: { params: sandboxParams, query: terminalQuery },
   response: { status: 101, body: z.undefined() },
-  errors: [...USE_ERRORS, 'too_many_connections', 'variables_unsupported', 'exec_options_unsupported'],
+  errors: [
+    ...USE_ERRORS,
+    'too_many_connections',
+    'variables_unsupported',
+    'exec_options_unsupported',
+    'agent_not_supported',
+    'agent_not_installed',
+    'agent_session_limit',
+    'agent_process_alive',
+    'agent_bridge_not_ready',
+    'agent_bridge_stopped',
+    'sandbox_busy',
+  ],
   activity: 'sandbox_connected',
   published: false,
 });

@@ -58,11 +58,11 @@ export class AgentSession {
     return this.#bridge !== null || this.holdsRoom;
   }
 
-  /** A live bridge that can be stopped without an effect on a turn. */
+  /** A live bridge that can be stopped without an effect on a turn, or on a person's terminal. */
   get isIdle(): boolean {
-    return (
-      this.#bridge !== null && this.#view?.bridge === 'ready' && (this.#view.turn === null || isOver(this.#view.turn))
-    );
+    const view = this.#bridge === null ? null : this.#view;
+    if (view?.bridge !== 'ready' || view.surface === 'terminal') return false;
+    return view.turn === null || isOver(view.turn);
   }
 
   get lastUsedMs(): number {
@@ -77,7 +77,6 @@ export class AgentSession {
   async recover(): Promise<void> {
     const state = this.reader.state();
     if (state === null) return;
-
     if (state.view.runId === this.#runId && state.view.bridge !== 'stopped') {
       this.#view = state.view;
       this.#bridge = await LiveBridge.find(this.#paths.socket, this.#events());
@@ -188,8 +187,7 @@ export class AgentSession {
       while (this.#bridge !== null) await this.changed();
       this.#markNotReady();
     }
-    const ended = this.view();
-    return { outcome: 'refused', ...(this.#refusal ?? refusalIn(ended)), session: ended };
+    return { outcome: 'refused', ...(this.#refusal ?? refusalIn(this.view())), session: this.view() };
   }
 
   async #begin({ program, sha256, config, approvals, runId, env }: BridgeStart): Promise<void> {
@@ -212,7 +210,7 @@ export class AgentSession {
       view: {
         sessionId: this.id,
         agent: config.agent,
-        surface: 'managed',
+        surface: config.surface ?? 'managed',
         bridgeVersion: null,
         turn: null,
         prompt: null,
@@ -272,10 +270,12 @@ export class AgentSession {
   async #settle(): Promise<void> {
     const scope: ProcessScope = { sessionId: this.id, cgroup: this.#paths.cgroup };
     const unfinished = [...this.reader.history().turns.values()].filter((turn) => !isOver(turn));
-    const isThisRun = this.reader.state()?.view.runId === this.#runId;
-    if (isThisRun && this.reader.state()?.view.bridge !== 'stopped') {
+    const view = this.reader.state()?.view;
+    if (view?.runId === this.#runId && view.bridge !== 'stopped') {
       await killIfAlive(this.reader.owners()?.agent ?? null);
-      for (const { ticks } of unfinished) await killSince(scope, ticks, null);
+      // The tmux of a terminal does not exit with its bridge, and may be on no record yet.
+      const since = view.surface === 'terminal' ? [0] : unfinished.map(({ ticks }) => ticks);
+      for (const ticks of since) await killSince(scope, ticks, null);
     }
     const files = new SessionFiles(this.#paths.folder);
     try {

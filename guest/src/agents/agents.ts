@@ -1,10 +1,10 @@
-// Managed agent sessions of this sandbox. Starts nothing, and reads nothing, without sessions.
+// Agent sessions of this sandbox. Starts nothing, and reads nothing, without sessions.
 import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { AGENT_PAGE, AGENT_SESSION_ID, AGENT_SESSIONS, AGENT_TEXT_UNITS } from '@berth/protocol/agent-errors.ts';
-import type { GuestAgentView, GuestReply, GuestTurn, GuestTurnText } from '@berth/protocol/agents.ts';
+import { AGENT_SESSION_ID, AGENT_SESSIONS } from '@berth/protocol/agent-errors.ts';
+import type { GuestAgentView, GuestTurn } from '@berth/protocol/agents.ts';
 import type { AgentStarted, GuestAgentStart } from '@berth/protocol/calls/agents.ts';
 import type { CallSpec, PartsOf, ResponseOf } from '@berth/protocol/calls/define.ts';
 import type * as calls from '@berth/protocol/calls/agents.ts';
@@ -12,8 +12,10 @@ import { messageOf, nullOn } from '@berth/os/errors.ts';
 import { isOver, turnOf } from '../bridge/files.ts';
 import { makeCgroup } from '../bridge/processes.ts';
 import { AgentRefused, bridgeStopped } from '../bridge/refusal.ts';
+import { attachCommand } from '../bridge/terminal/tmux.ts';
 import type { GuestConfig } from '../machine/config.ts';
 import { AgentSession, type BridgeStart, type GivenStart } from './agent-session.ts';
+import { pageOfReplies, pageOfTurns } from './pages.ts';
 import { sessionPaths } from './paths.ts';
 import { BridgePrograms, installedAgents } from './programs.ts';
 import { makeRoom } from './room.ts';
@@ -165,17 +167,7 @@ export class Agents {
     const { after, limit, waitMs = 0 } = query;
     await this.#wait(session, waitMs, signal, () => session.reader.lastSeq() > after);
 
-    const replies: GuestReply[] = [];
-    let units = 0;
-    let hasMore = false;
-    session.reader.replies(after, (reply) => {
-      units += reply.text.length;
-      hasMore =
-        replies.length >= Math.min(limit, AGENT_PAGE.replies) || (units > AGENT_TEXT_UNITS && replies.length > 0);
-      if (!hasMore) replies.push(reply);
-
-      return !hasMore;
-    });
+    const { replies, hasMore } = pageOfReplies(session.reader, after, limit);
     // Before a caller sees them: their cursors hold from then on.
     await session.flush.replies(replies.at(-1)?.seq ?? 0);
     return { replies, hasMore };
@@ -183,22 +175,16 @@ export class Agents {
 
   async turns(id: string, { after, limit }: { after: number; limit: number }) {
     const session = this.#session(id);
-    const { turns } = session.reader.history();
-    const page: GuestTurnText[] = [];
-    let units = 0;
-    let hasMore = false;
-    session.reader.messages(after, ({ number, turnId, author, text }) => {
-      const turn = turns.get(turnId);
-      // The bridge was killed between message and turn.
-      if (turn?.number !== number) return true;
+    return pageOfTurns(session.reader, { after, limit }, (turn) => this.#current(session, turn));
+  }
 
-      units += text.length;
-      hasMore = page.length >= limit || (units > AGENT_TEXT_UNITS && page.length > 0);
-      if (!hasMore) page.push({ ...this.#current(session, turn), number, author, text });
+  /** Command that shows the program of a terminal session. */
+  terminalOf(id: string): string {
+    const { surface, bridge } = viewOf(this.#session(id));
+    if (surface !== 'terminal') throw new AgentRefused('agent_unsupported', 'this session has no terminal');
+    if (bridge !== 'ready') throw bridgeStopped();
 
-      return !hasMore;
-    });
-    return { turns: page, hasMore };
+    return attachCommand(id);
   }
 
   /** Leaves the bridges running. */
@@ -230,6 +216,7 @@ export class Agents {
         sessionId: session.id,
         ...sessionPaths(this.#folders, session.id),
         agent: body.agent,
+        surface: body.surface ?? 'managed',
         scripted: body.scripted,
         program: { version, paths },
         gatewayUrl: body.gatewayUrl,

@@ -14,6 +14,8 @@ export interface BridgeConfig {
   /** Path of the socket for the guest daemon. */
   socket: string;
   agent: string;
+  /** Absent from guest daemons before version 12, which have managed sessions only. */
+  surface?: 'managed' | 'terminal';
   /** Tests only: the scripted agent takes the place of the agent. */
   scripted: boolean;
   program: AgentProgram;

@@ -53,18 +53,22 @@ export interface DriverStart {
   signal: AbortSignal;
 }
 
-/** A ready agent. */
-export interface AgentDriver {
-  /** Conversation id for a later start. */
-  readonly savedId: string;
+/** An agent that is ready for its user. */
+export interface ReadyAgent {
   /** Process of the agent. */
   readonly pid: number;
+  /** Ends the agent. */
+  close(): Promise<void>;
+}
+
+/** An agent that is ready for messages. */
+export interface AgentDriver extends ReadyAgent {
+  /** Conversation id for a later start. */
+  readonly savedId: string;
   /** Runs a turn. The bridge never calls it while a turn is active. */
   run(turnId: string, text: string): Promise<TurnEnd>;
   /** Requests the end of the active turn and of the commands that it runs; its `run` resolves. */
   interrupt(): Promise<void>;
-  /** Ends the agent. */
-  close(): Promise<void>;
 }
 
 /** Starts an agent; resolves when it is ready for a message. Rejects with {@link DriverRefusal}. */

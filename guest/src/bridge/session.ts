@@ -62,10 +62,10 @@ export class Session {
     return this.#active === null;
   }
 
-  /** The agent is ready for messages. */
-  ready(driver: AgentDriver): void {
+  /** The agent is ready; null: it takes no messages. */
+  ready(driver: AgentDriver | null): void {
     this.#driver = driver;
-    this.#state.savedId = driver.savedId;
+    this.#state.savedId = driver?.savedId ?? null;
     this.#change({ bridge: 'ready', bridgeReason: null });
     this.flush();
   }

@@ -227,7 +227,9 @@ sub start {
     $order = pack('N', length $order) . $order;
     while ($order ne '') { substr($order, 0, syswrite($process->{order}, $order) // die("fork\n"), ''); }
     # Ends with the exec, which closes the pipe.
-    my $got = sysread($process->{fault}, my $stage, 256);
+    # The exit of another program interrupts it. Too early, no process has the terminal open.
+    my ($got, $stage);
+    do { $got = sysread($process->{fault}, $stage, 256) } while (!defined $got && $!{EINTR});
     if ($got) {
       waitpid $process->{pid}, 0;
       ($stage, $!) = split /\0/, $stage;

@@ -226,6 +226,11 @@ export function guestHandlers(parts: GuestParts): GuestHandlers {
       return async (caller) => void (await splice(caller as Socket, program, { idleMs: PORT_IDLE_MS }));
     },
     openTerminal: async ({ query, signal }) => {
+      if ('agent' in query) {
+        const { agent, ...size } = query;
+        const attached = await terminals.open({ ...size, command: agents.terminalOf(agent) }, {}, signal);
+        return (caller) => relayProgram(attached, caller);
+      }
       const { cwd, user } = query;
       const options = { cwd, user, env: [...variables.take(query.variables)] };
       if ('tty' in query) {

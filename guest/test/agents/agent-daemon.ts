@@ -71,11 +71,11 @@ export class AgentDaemon {
   /** Starts a session as the host does; sends the bridge only if it is missing. */
   async start(
     id: string,
-    { mode = 'create', approvals = 'ask', version = 7, scripted = true, variables }: Partial<Start> = {},
+    { mode = 'create', approvals = 'ask', version = 7, scripted = true, variables, surface }: Partial<Start> = {},
   ): Promise<ResponseOf<typeof calls.guestStartAgent>> {
     const program = programs.get(version) ?? (await bundleBridge(version));
     programs.set(version, program);
-    const staged = variables === undefined ? {} : { variables };
+    const staged = { ...(variables === undefined ? {} : { variables }), ...(surface === undefined ? {} : { surface }) };
     const body = { agent: 'agent_one', mode, approvals, gatewayUrl: null, bridge: program.sha256, scripted, ...staged };
     try {
       return await this.call('POST', `/agents/${id}/start`, body);
@@ -129,6 +129,7 @@ interface Start {
   approvals: 'ask' | 'never';
   version: number;
   scripted: boolean;
+  surface: 'terminal';
   /** Id of staged variables. */
   variables: string;
 }

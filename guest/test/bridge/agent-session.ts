@@ -55,7 +55,7 @@ export class AgentHome {
     const startDriver = this.agent === 'codex' ? startCodex : startClaude;
     session.driver = await startDriver({
       ...{ savedId: savedId ?? null, gatewayUrl, folder: this.work, program: listed },
-      ...{ spawn: (program, args, env) => this.#spawn(program, args, env), signal: AbortSignal.timeout(60_000) },
+      ...{ spawn: (program, args, env) => this.spawn(program, args, env), signal: AbortSignal.timeout(60_000) },
       events: {
         reply: (text) => void session.replies.push(text),
         sign: () => void (session.signs += 1),
@@ -93,7 +93,8 @@ export class AgentHome {
     await rm(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }
 
-  #spawn(program: string, args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {
+  /** Starts a program as the user of the home. */
+  spawn(program: string, args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {
     const drop = ['setpriv', '--reuid', `${USER}`, '--regid', `${USER}`, '--clear-groups', '--no-new-privs'];
     const [file = '', ...rest] = [...(IS_ROOT ? drop : []), program, ...args];
     return spawn(file, rest, {

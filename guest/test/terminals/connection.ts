@@ -12,7 +12,7 @@ import {
 } from '@berth/protocol/terminal-frames.ts';
 import { makeIdentity, startDaemon, until, type TestDaemon } from '../daemon.ts';
 
-const SECRET = 's'.repeat(43);
+export const SECRET = 's'.repeat(43);
 
 export async function secured(t: TestContext, env: Record<string, string> = {}): Promise<TestDaemon> {
   const daemon = await startDaemon(t, env);

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { test } from 'node:test';
 import { bytesFrames, controlFrame, FrameReader, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
 import { runs, until, type TestDaemon } from '../daemon.ts';
-import { requestStream, openStream, refusalOf, secured } from './connection.ts';
+import { requestStream, openStream, refusalOf, SECRET, secured } from './connection.ts';
 
 class Screen {
   readonly socket: Socket;
@@ -339,3 +339,21 @@ test('large output of a terminal command arrives whole before its end', async (t
 async function parentOf(pid: number): Promise<number> {
   return Number(/^PPid:\s+(\d+)/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]);
 }
+
+test('a terminal that starts while other programs exit shows its output', async (t) => {
+  const daemon = await secured(t);
+  const stop = new AbortController();
+  const exiting = Array.from({ length: 4 }, async () => {
+    while (!stop.signal.aborted) await daemon.call('POST', '/exec', { command: 'exit', timeoutSeconds: 60 }, SECRET);
+  });
+  try {
+    for (let started = 0; started < 60; started += 1) {
+      const screen = new Screen(await openStream(daemon, { cols: '80', rows: '24', command: 'echo shown; cat' }));
+      await screen.shows('shown');
+      screen.socket.destroy();
+    }
+  } finally {
+    stop.abort();
+    await Promise.all(exiting);
+  }
+});

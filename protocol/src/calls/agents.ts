@@ -17,6 +17,7 @@ import {
   agentKind,
   agentRunId,
   agentSessionId,
+  agentSurface,
   agentTurnId,
   guestAgentView,
   guestPromptText,
@@ -40,8 +41,9 @@ const sessionParams = z.object({ sessionId: agentSessionId });
 const turnParams = sessionParams.extend({ turnId: agentTurnId });
 const waitMs = z.coerce.number<string>().int().min(0).max(AGENT_WAIT_MS);
 const after = z.coerce.number<string>().int().min(0).max(Number.MAX_SAFE_INTEGER);
-const json = { form: 'json', deadlineMs: 10_000, marginMs: 2_500, errors: codes, since: 4 } as const;
-const waiting = { form: 'json', deadlineMs: AGENT_WAIT_MS + 5_000, marginMs: 2_500, errors: codes, since: 4 } as const;
+const limits = { form: 'json', marginMs: 2_500, errors: codes, since: 4 } as const;
+const json = { ...limits, deadlineMs: 10_000, responseBytes: 2 * VIEW_BYTES } as const;
+const waiting = { ...limits, deadlineMs: AGENT_WAIT_MS + 5_000 } as const;
 
 const startBody = z.strictObject({
   agent: agentKind,
@@ -53,6 +55,8 @@ const startBody = z.strictObject({
   gateway: z.boolean(),
   /** Id of an earlier `stageVariables`; guests before version 10 have neither. */
   variables: variablesId.optional(),
+  /** Default: `managed`; guests before version 12 have no other. */
+  surface: agentSurface.optional(),
 });
 export type AgentStart = z.infer<typeof startBody>;
 
@@ -179,7 +183,6 @@ export const getAgentTurn = defineCall({
   path: '/agents/{sessionId}/turns/{turnId}',
   params: turnParams,
   response: z.object({ turn: guestTurn.nullable(), session: guestAgentView }),
-  responseBytes: 2 * VIEW_BYTES,
   repeatable: true,
 });
 
@@ -204,7 +207,6 @@ export const sendAgentMessage = defineCall({
   }),
   requestBytes: TEXT_BYTES + 8_192,
   response: z.object({ turn: guestTurn, known: z.boolean(), session: guestAgentView }),
-  responseBytes: 2 * VIEW_BYTES,
 });
 
 /** Declares a turn undelivered, durably, unless it was taken; returns its state. */
@@ -216,7 +218,6 @@ export const voidAgentTurn = defineCall({
   path: '/agents/{sessionId}/turns/{turnId}/void',
   params: turnParams,
   response: z.object({ turn: guestTurn, session: guestAgentView }),
-  responseBytes: 2 * VIEW_BYTES,
   repeatable: true,
 });
 
@@ -235,7 +236,6 @@ export const answerAgent = defineCall({
   }),
   requestBytes: SMALL_BYTES,
   response: z.object({ repeated: z.boolean(), session: guestAgentView }),
-  responseBytes: 2 * VIEW_BYTES,
 });
 
 /** Requests the end of the active turn and of the commands that it runs. */
@@ -247,7 +247,6 @@ export const interruptAgent = defineCall({
   path: '/agents/{sessionId}/interrupt',
   params: sessionParams,
   response: z.object({ session: guestAgentView }),
-  responseBytes: 2 * VIEW_BYTES,
   repeatable: true,
 });
 
@@ -260,7 +259,6 @@ export const requireAgentApprovals = defineCall({
   path: '/agents/{sessionId}/approvals',
   params: sessionParams,
   response: z.object({ session: guestAgentView }),
-  responseBytes: 2 * VIEW_BYTES,
   repeatable: true,
   since: 7,
   // A guest of an earlier version has no such path, and without the session a code.

@@ -3,6 +3,7 @@
 // limits a stream's silence and age.
 import { TERMINAL_SIDE, TERMINAL_SIGNALS } from '@berth/contract/route/limits.ts';
 import { z } from 'zod';
+import { agentSessionId } from '../agents.ts';
 import { COMMAND_ERRORS, EXEC_COMMAND_LENGTH, PORT_TEXT, type CommandErrorCode } from '../guest-limits.ts';
 import { deadlineOf, defineCall } from './define.ts';
 import { guestRunRequest } from './exec.ts';
@@ -95,6 +96,9 @@ export type TerminalAsked = (
   | { tty: false; command: string }
 ) & { [option in keyof typeof options]?: string | undefined };
 
+/** The terminal of an agent session; guests before version 12 have none. */
+export type AgentTerminalAsked = TerminalSize & { agent: string };
+
 const command = z.string().min(1).max(EXEC_COMMAND_LENGTH);
 const side = z.coerce.number<string>().int().min(TERMINAL_SIDE.min).max(TERMINAL_SIDE.max);
 const options = {
@@ -107,10 +111,13 @@ const options = {
 const terminalQuery = z.union([
   z.strictObject({ cols: side, rows: side, command: command.optional(), ...options }),
   z.strictObject({ tty: z.literal('false'), command, ...options }),
+  z.strictObject({ cols: side, rows: side, agent: agentSessionId }),
 ]);
 export type TerminalQuery = z.infer<typeof terminalQuery>;
 
-export function terminalQueryOf({ variables, cwd, user, ...asked }: TerminalAsked): TerminalQuery {
+export function terminalQueryOf(request: TerminalAsked | AgentTerminalAsked): TerminalQuery {
+  if ('agent' in request) return request;
+  const { variables, cwd, user, ...asked } = request;
   const given = {
     ...(variables === undefined ? {} : { variables }),
     ...(cwd === undefined ? {} : { cwd }),
@@ -123,12 +130,12 @@ export function terminalQueryOf({ variables, cwd, user, ...asked }: TerminalAske
 
 /**
  * A stream to the login shell of `berth` or to a `/bin/sh -c` command, in a dedicated terminal in
- * `/code`; or to such a command with pipes. Carries the frames of terminal-frames.ts. Byte frames
- * are terminal input and output; without a terminal, frames from a command begin with a stream
- * number. Control frames to the guest are {@link terminalOrder}; the last frame from it is {@link
- * terminalExit}.
+ * `/code`; to such a command with pipes; or to the shared terminal of an agent session. Carries the
+ * frames of terminal-frames.ts. Byte frames are terminal input and output; without a terminal,
+ * frames from a command begin with a stream number. Control frames to the guest are {@link
+ * terminalOrder}; the last frame from it is {@link terminalExit}.
  * If the connection closes first, the shell and its programs get SIGHUP. A command's whole POSIX
- * session does, and SIGKILL some seconds later.
+ * session does, and SIGKILL some seconds later. The program of an agent session goes on.
  */
 export const openTerminal = defineCall({
   name: 'openTerminal',
@@ -138,7 +145,12 @@ export const openTerminal = defineCall({
   query: terminalQuery,
   form: 'upgrade',
   upgrade: 'berth-terminal',
-  errors: Object.keys(COMMAND_ERRORS) as CommandErrorCode[],
+  errors: [
+    ...(Object.keys(COMMAND_ERRORS) as CommandErrorCode[]),
+    'agent_session_missing',
+    'agent_bridge_stopped',
+    'agent_unsupported',
+  ],
   statuses: {
     400: ['exec_options_unsupported', 'the guest daemon lacks an option of the terminal'],
     429: ['too_many_streams', 'the VM has reached its limit of terminals or commands'],

@@ -579,18 +579,10 @@ export const AGENT_OPERATIONS = {
     "gone": []
   },
   "terminal": {
-    "starting": [
-      "output"
-    ],
-    "ready": [
-      "messages",
-      "output",
-      "approvals"
-    ],
+    "starting": [],
+    "ready": [],
     "suspended": [],
-    "stopped": [
-      "output"
-    ],
+    "stopped": [],
     "gone": []
   }
 } as const;

@@ -80,7 +80,7 @@ abstract class Program {
     this.#connection.sendOrder({ bearer: token });
   }
 
-  /** Closes the connection, which kills the program. */
+  /** Closes the connection, which kills the program unless it is the agent's. */
   close(): void {
     this.#connection.close();
   }
@@ -92,7 +92,7 @@ abstract class Program {
   }
 }
 
-/** A terminal with the login shell or a command. */
+/** A terminal with the login shell, a command or the agent. */
 export class SandboxTerminal extends Program {
   readonly readable: ReadableStream<Uint8Array>;
   /** Text or bytes. Ctrl-C is `\u0003`. */

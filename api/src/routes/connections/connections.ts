@@ -3,6 +3,7 @@ import { getSshAccess } from '@berth/contract/connections/ssh.ts';
 import { terminalInSandbox, type TerminalQuery } from '@berth/contract/connections/terminal.ts';
 import { tunnelToSandbox } from '@berth/contract/connections/tunnel.ts';
 import type { TerminalAsked } from '@berth/protocol/calls/connections.ts';
+import { toAgentTerminal } from '../../services/agents/terminal.ts';
 import { connect, toPort, toTerminal } from '../../services/connections/connections.ts';
 import { sshAccess } from '../../services/connections/ssh-access.ts';
 import { bind, bindWebSocket } from '../../call/bind.ts';
@@ -17,8 +18,13 @@ export const connectionRoutes = [
   bindWebSocket(
     terminalInSandbox,
     (query) => (query.tty === 'true' ? 'terminal' : 'command'),
-    (context, connecting, query) =>
-      connect(context, connecting, toTerminal(terminalRequestOf(query), query.env), query.mayWake === 'true'),
+    (context, connecting, query) => {
+      const target =
+        query.agent === 'true'
+          ? toAgentTerminal(context, connecting.actor, { cols: query.cols, rows: query.rows })
+          : toTerminal(terminalRequestOf(query), query.env);
+      return connect(context, connecting, target, query.mayWake === 'true');
+    },
   ),
 ];
 

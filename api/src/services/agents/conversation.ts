@@ -5,6 +5,7 @@ import { answerAgent, interruptAgent, readAgentOutput, readAgentTurns } from '@b
 import type { GuestAgentView, GuestReply, GuestTurnText } from '@berth/protocol/agents.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { readReplyCursor, writeReplyCursor } from '../../rules/agents/cursor.ts';
+import { requireOperation } from '../../rules/agents/operation.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { writeEntryTimes, type AgentSessionRow } from '../../store/agents/sessions.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
@@ -32,6 +33,7 @@ export async function readOutput(
   page: Page,
   { holdMs, signal }: { holdMs: number; signal: AbortSignal },
 ): Promise<{ replies: GuestReply[]; nextCursor: string; hasMore: boolean }> {
+  requireOperation(session, 'output', 'read replies');
   const host = context.hosts.at(requireAwakeHost(sandbox));
   const after = readReplyCursor('output', session.id, page.after);
   const limit = page.limit ?? AGENT_OUTPUT_PAGE.default;
@@ -61,6 +63,7 @@ export async function readTurns(
   page: Page,
   signal: AbortSignal,
 ): Promise<{ turns: GuestTurnText[]; nextCursor: string; hasMore: boolean }> {
+  requireOperation(session, 'output', 'read turns');
   const host = context.hosts.at(requireAwakeHost(sandbox));
   const after = readReplyCursor('turns', session.id, page.after);
   const query = { after, limit: page.limit ?? AGENT_OUTPUT_PAGE.default };
@@ -100,6 +103,7 @@ export async function answerPrompt(
   body: { requestId: number | string; decision: AgentDecision },
   signal: AbortSignal,
 ): Promise<Answered> {
+  requireOperation(session, 'approvals', 'answer an approval');
   const inUse = await ensureAwake(context, actor, sandbox, { ...AGENT_USE, mayWake: false }, signal);
   const request = { vmId: inUse.id, params: { sessionId: session.id }, body };
   let answered;
@@ -130,6 +134,7 @@ export async function interruptTurn(
   { sandbox, session }: SessionInSandbox,
   signal: AbortSignal,
 ): Promise<NonNullable<GuestAgentView['turn']>> {
+  requireOperation(session, 'interruption', 'interrupt a turn');
   const inUse = await ensureAwake(context, actor, sandbox, { ...AGENT_USE, mayWake: false }, signal);
   const request = { vmId: inUse.id, params: { sessionId: session.id } };
   let view: GuestAgentView;

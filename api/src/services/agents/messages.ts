@@ -16,6 +16,7 @@ import { BRIDGE_FEATURES } from '@berth/protocol/agent-errors.ts';
 import { getAgent, sendAgentMessage as dispatch, voidAgentTurn } from '@berth/protocol/calls/agents.ts';
 import { HostError, type HostFailureCode } from '../../hosts/error.ts';
 import type { Actor } from '../../rules/access/access.ts';
+import { requireOperation } from '../../rules/agents/operation.ts';
 import { CodedError } from '../../rules/coded-error.ts';
 import { lockAgentSession, type AgentSessionRow } from '../../store/agents/sessions.ts';
 import * as store from '../../store/agents/turns.ts';
@@ -51,6 +52,7 @@ export async function sendAgentMessage(
   message: Message,
   signal: AbortSignal,
 ): Promise<SentTurn> {
+  requireOperation(session, 'messages', 'send a message');
   const caller = callerOf(actor);
   const arrivedMs = performance.now();
   const newest = await store.findNewestTurn(context.db, session.id);

@@ -3,7 +3,7 @@
 import { TURN_STATES } from '@berth/contract/agents/state.ts';
 import { AGENT_SESSIONS_PAGE, AGENT_WAKE_WAIT_MS } from '@berth/contract/route/limits.ts';
 import { SANDBOX_STATES } from '@berth/contract/sandboxes/state.ts';
-import { getAgent, startAgent } from '@berth/protocol/calls/agents.ts';
+import { getAgent } from '@berth/protocol/calls/agents.ts';
 import type { GuestPromptText } from '@berth/protocol/agents.ts';
 import type { Actor } from '../../rules/access/access.ts';
 import { CodedError } from '../../rules/coded-error.ts';
@@ -11,19 +11,15 @@ import { readOnePage, type CursorPage } from '../../rules/page.ts';
 import { requireLegal } from '../../rules/sandboxes/action.ts';
 import * as store from '../../store/agents/sessions.ts';
 import type { AgentSessionRow, ShownSessionRow } from '../../store/agents/sessions.ts';
+import { requireOperation } from '../../rules/agents/operation.ts';
 import { shownPrompt } from '../../rules/agents/prompt.ts';
-import { markUnattended } from '../../store/agents/unattended.ts';
 import { listRecentTurns, type AgentTurnRow } from '../../store/agents/turns.ts';
-import { findProject } from '../../store/orgs/projects.ts';
 import type { LocatedSandboxRow } from '../../store/sandboxes/sandboxes.ts';
 import { readableOrgs, type NamedInQuery } from '../access/discovery.ts';
 import type { ServiceContext } from '../context/context.ts';
 import { ensureAwake, type SandboxInUse } from '../sandboxes/use.ts';
-import { stageVariables } from '../sandboxes/variables.ts';
-import { explainAgentFailure, isAgentRefusal, refusalOf } from './failure.ts';
-import { giveModelAccess, withdrawModelAccess } from './model-access.ts';
 import { settleUncertain } from './settle.ts';
-import { note } from './records/entries.ts';
+import { startSession } from './start.ts';
 import { recordViewIn } from './records/views.ts';
 
 export type { AgentSessionRow, ShownSessionRow };
@@ -48,7 +44,8 @@ export async function createAgentSession(
 ): Promise<SessionDetail> {
   const inUse = await awakeForAgent(context, actor, sandbox, signal);
   const session = await store.insertAgentSession(context.db, inUse, actor);
-  return await start(context, actor, inUse, session, 'create');
+  await startSession(context, actor, inUse, session, 'create');
+  return await detailOf(context, session.id, null);
 }
 
 /** Restarts a stopped bridge. A ready one is left alone. */
@@ -58,8 +55,10 @@ export async function recoverAgentSession(
   { sandbox, session }: { sandbox: LocatedSandboxRow; session: AgentSessionRow },
   signal: AbortSignal,
 ): Promise<SessionDetail> {
+  requireOperation(session, 'recovery', 'recover the session');
   const inUse = await ensureAwake(context, actor, sandbox, { ...AGENT_USE, mayWake: false }, signal);
-  return await start(context, actor, inUse, session, 'recover');
+  await startSession(context, actor, inUse, session, 'recover');
+  return await detailOf(context, session.id, null);
 }
 
 export const AGENT_USE = { action: 'agent_session', signalOfUse: 'agent', waitMs: AGENT_WAKE_WAIT_MS } as const;
@@ -73,64 +72,6 @@ export async function awakeForAgent(
 ): Promise<SandboxInUse> {
   const mayWake = actor.kind !== 'agent_token' || actor.permissions.has('sandbox.wake');
   return await ensureAwake(context, actor, sandbox, { ...AGENT_USE, mayWake }, signal);
-}
-
-async function start(
-  context: ServiceContext,
-  actor: Actor,
-  sandbox: SandboxInUse,
-  session: AgentSessionRow,
-  mode: 'create' | 'recover',
-): Promise<SessionDetail> {
-  const { id, project_id: projectId, agent } = session;
-  const project = await findProject(context.db, session.org_id, projectId);
-  const undo = async (): Promise<void> => {
-    await store.deleteAgentSession(context.db, id);
-    if (gateway) await withdrawModelAccess(context, sandbox);
-  };
-  if (mode === 'recover') await store.noteRecover(context.db, id);
-  const prepare = async () => {
-    const staged = await stageVariables(context, sandbox);
-    return { gateway: await giveModelAccess(context, sandbox), ...staged };
-  };
-  const { gateway, ...staged } = await prepare().catch(async (error: unknown) => {
-    if (mode === 'create') await store.deleteAgentSession(context.db, id);
-    throw await explainAgentFailure(context, session, error);
-  });
-  // No bridge of the session ever reported: its create was lost, and the guest may lack its files.
-  const isNew = mode === 'create' || session.bridge_version === null;
-  const approvals = project?.agent_approvals ?? 'ask';
-  // Before the start: a change of the project meanwhile reaches the session when it is ready.
-  if (approvals === 'never') await markUnattended(context.db, id);
-  const body = { agent, mode: isNew ? 'create' : mode, approvals, gateway, ...staged } as const;
-  const params = { sessionId: id };
-  const order = { vmId: sandbox.id, epoch: sandbox.epoch, params, body };
-  let started;
-  try {
-    started = await context.hosts.at(sandbox.host_url).call(startAgent, order);
-  } catch (error) {
-    // The guest has made nothing, or the caller can recover what it made.
-    if (mode === 'create' && isAgentRefusal(error)) await undo();
-    else if (mode === 'create') await store.stopLostStarts(context.db, { sessionId: id });
-    throw await explainAgentFailure(context, session, error, '; the session may or may not have started');
-  }
-
-  const view = started.session;
-  const refused = started.outcome === 'refused' ? started.code : null;
-  const keeps = mode === 'recover' || refused === null || refused === 'agent_not_ready';
-  if (!keeps && view === null) {
-    await undo();
-  } else {
-    const creator = mode === 'create' ? { creator: actor } : {};
-    await context.db.transaction().execute(async (trx) => {
-      if (mode === 'recover') await store.writeEntryTimes(trx, id, { stop_noted_at: null });
-      if (view !== null) await recordViewIn(trx, id, { epoch: sandbox.epoch, view, ...creator });
-      if (mode === 'recover')
-        await note(trx, session, actor, 'agent_session_recovered', { agent, ...(refused === null ? {} : { refused }) });
-    });
-  }
-  if (refused !== null) throw refusalOf(refused, session);
-  return await detailOf(context, id, null);
 }
 
 interface GetOptions {

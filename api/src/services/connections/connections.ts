@@ -45,15 +45,19 @@ export interface ConnectingByLink extends Pick<Connecting, 'sandbox' | 'signal'>
 
 type Variables = Readonly<Record<string, string>>;
 
-/** Gives the VM the variables of a program; see {@link stageVariables}. */
-type Staging = (requested?: Variables) => Promise<{ variables?: string }>;
+/** The sandbox of a connection. */
+interface Entered {
+  sandbox: SandboxInUse;
+  /** Gives the VM the variables of a program; see {@link stageVariables}. */
+  stage(this: void, requested?: Variables): Promise<{ variables?: string }>;
+}
 
 /** Target of a connection, and its representation in the activity feed. */
-interface ConnectionTarget {
+export interface ConnectionTarget {
   /** Name for use in a sentence. */
   name: string;
   details: Readonly<Record<string, unknown>>;
-  open(host: HostClient, vm: OwnedVm, signal: AbortSignal, staged: Staging): Promise<Duplex>;
+  open(host: HostClient, vm: OwnedVm, signal: AbortSignal, entered: Entered): Promise<Duplex>;
   /** Error for a refusal that only this kind of target has. */
   refusal?(error: unknown): CodedError | undefined;
 }
@@ -72,7 +76,7 @@ export function toTerminal(asked: TerminalAsked, env?: Variables): ConnectionTar
     name: asked.command === null ? 'a terminal' : 'a command',
     // The command itself is the tenant's data and is never recorded.
     details: asked.command === null ? { terminal: true } : { command: true, terminal: asked.tty },
-    open: async (host, vm, signal, staged) => host.openTerminal(vm, { ...asked, ...(await staged(env)) }, { signal }),
+    open: async (host, vm, signal, { stage }) => host.openTerminal(vm, { ...asked, ...(await stage(env)) }, { signal }),
     refusal: (error) => commandRefusal(error, { ...asked, part: 'query' }),
   };
 }
@@ -122,8 +126,8 @@ async function openStream(
 ): Promise<Duplex> {
   const vm = { vmId: sandbox.id, orgId: sandbox.org_id };
   try {
-    const staged: Staging = (requested) => stageVariables(context, sandbox, { signal, requested });
-    return await target.open(context.hosts.at(sandbox.host_url), vm, signal, staged);
+    const stage = (requested?: Variables) => stageVariables(context, sandbox, { signal, requested });
+    return await target.open(context.hosts.at(sandbox.host_url), vm, signal, { sandbox, stage });
   } catch (error) {
     const refusal = target.refusal?.(error) ?? openRefusal(error, target.name);
     throw refusal ?? (await explainHostFailure(context, sandbox.id, 'connect', error));

@@ -1,7 +1,7 @@
 // Rows of agent sessions. SQL only.
 import type { Agent } from '@berth/contract/sandboxes/fields.ts';
 import { statusesThat, type SandboxStatus } from '@berth/contract/sandboxes/state.ts';
-import { sql, type UpdateObject } from 'kysely';
+import { sql, type Insertable, type UpdateObject } from 'kysely';
 import type { PageRequest, Slice } from '../../rules/page.ts';
 import { newId } from '../database/ids.ts';
 import { selectSlice } from '../database/pages.ts';
@@ -26,26 +26,42 @@ export type ShownSessionRow = AgentSessionRow & {
   sandbox_epoch: number;
 };
 
+export interface SessionCreator {
+  kind: string;
+  id: string;
+  userId: string;
+}
+
+/** Columns of a session that has not started. */
+export function newAgentSession(
+  sandbox: SandboxRow,
+  creator: SessionCreator,
+  surface: AgentSessionRow['surface'],
+): Insertable<Tables['agent_session']> {
+  return {
+    id: newId('agentSession'),
+    org_id: sandbox.org_id,
+    project_id: sandbox.project_id,
+    sandbox_id: sandbox.id,
+    end_user_id: sandbox.end_user_id,
+    agent: sandbox.agent,
+    surface,
+    bridge_state: 'starting',
+    created_by: creator.userId,
+    creator_kind: creator.kind,
+    creator_id: creator.id,
+  };
+}
+
+/** Inserts a managed session. */
 export async function insertAgentSession(
   db: Database,
   sandbox: SandboxRow,
-  creator: { kind: string; id: string; userId: string },
+  creator: SessionCreator,
 ): Promise<AgentSessionRow> {
   return await db
     .insertInto('agent_session')
-    .values({
-      id: newId('agentSession'),
-      org_id: sandbox.org_id,
-      project_id: sandbox.project_id,
-      sandbox_id: sandbox.id,
-      end_user_id: sandbox.end_user_id,
-      agent: sandbox.agent,
-      surface: 'managed',
-      bridge_state: 'starting',
-      created_by: creator.userId,
-      creator_kind: creator.kind,
-      creator_id: creator.id,
-    })
+    .values(newAgentSession(sandbox, creator, 'managed'))
     .returningAll()
     .executeTakeFirstOrThrow();
 }

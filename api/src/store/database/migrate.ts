@@ -46,6 +46,7 @@ import * as awakeProcess from '../../../migrations/0046_awake_process.ts';
 import * as sandboxKey from '../../../migrations/0047_sandbox_key.ts';
 import * as sandboxVariables from '../../../migrations/0048_sandbox_variables.ts';
 import * as sandboxCloneOutput from '../../../migrations/0049_sandbox_clone_output.ts';
+import * as agentTerminals from '../../../migrations/0050_agent_terminals.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -94,6 +95,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0047_sandbox_key': sandboxKey,
   '0048_sandbox_variables': sandboxVariables,
   '0049_sandbox_clone_output': sandboxCloneOutput,
+  '0050_agent_terminals': agentTerminals,
 };
 
 /**

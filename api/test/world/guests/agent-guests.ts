@@ -18,11 +18,11 @@ export class GuestSession {
   approvals = 'ask';
   #changed = Promise.withResolvers<void>();
 
-  constructor(sessionId: string, agent: string, runId: string) {
+  constructor(sessionId: string, agent: string, runId: string, surface: GuestAgentView['surface']) {
     this.view = {
       sessionId,
       agent,
-      surface: 'managed',
+      surface,
       bridge: 'ready',
       bridgeVersion: 7,
       bridgeReason: null,
@@ -117,10 +117,20 @@ export class AgentGuests {
     return found;
   }
 
-  add(vmId: string, sessionId: string, agent = 'agent_one'): GuestSession {
-    const session = new GuestSession(sessionId, agent, this.runOf(vmId));
+  add(
+    vmId: string,
+    sessionId: string,
+    agent = 'agent_one',
+    surface: GuestAgentView['surface'] = 'managed',
+  ): GuestSession {
+    const session = new GuestSession(sessionId, agent, this.runOf(vmId), surface);
     this.#sessions.set(`${vmId}/${sessionId}`, session);
     return session;
+  }
+
+  /** Loses the files of a session. */
+  forget(vmId: string, sessionId: string): void {
+    this.#sessions.delete(`${vmId}/${sessionId}`);
   }
 
   /** Boots the disk: another run without a bridge. With `forgets`, its last turns are lost. */
@@ -181,10 +191,10 @@ export class AgentGuests {
     return { session: session.view };
   }
 
-  #start(vmId: string, sessionId: string, { agent, mode, approvals }: Record<string, unknown>): unknown {
+  #start(vmId: string, sessionId: string, { agent, mode, approvals, surface }: Record<string, unknown>): unknown {
     const known = this.#sessions.get(`${vmId}/${sessionId}`);
     if (known === undefined && mode === 'recover') throw refusal('agent_session_missing');
-    const session = known ?? this.add(vmId, sessionId, String(agent));
+    const session = known ?? this.add(vmId, sessionId, String(agent), surface === 'terminal' ? surface : 'managed');
     if (known === undefined || known.view.bridge !== 'ready') session.approvals = String(approvals);
     if (session.view.bridge !== 'ready') session.change({ bridge: 'ready', bridgeReason: null });
     return { outcome: 'ready', session: session.view };

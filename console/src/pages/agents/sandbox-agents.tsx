@@ -1,9 +1,11 @@
 // Tab of a sandbox: sessions of its agent.
 import { useInfiniteQuery } from '@tanstack/react-query';
+import { Link } from 'react-router';
 import { agentSessionsQuery } from '../../queries/agent-sessions.ts';
-import { phaseOf } from '../../rules/terminal/attachment.ts';
+import { PATHS } from '../../rules/paths.ts';
+import { AGENT_SESSION, phaseOf } from '../../rules/terminal/attachment.ts';
 import { agentsText as text } from '../../text/agents.ts';
-import { Notice } from '../../ui/kit/index.ts';
+import { buttonClass, Notice } from '../../ui/kit/index.ts';
 import { Loaded } from '../frame/content.tsx';
 import { ActionButton } from '../sandboxes/action-button.tsx';
 import { useSandboxInView } from '../sandboxes/in-view.tsx';
@@ -25,6 +27,9 @@ export function SandboxAgentsPage() {
       <div className={css.head}>
         <p>{asleep ? text.asleep : text.sandboxHint}</p>
         {asleep ? <ActionButton action="wake" /> : null}
+        <Link className={buttonClass()} to={PATHS.sandboxTerminal(sandbox.id, AGENT_SESSION)}>
+          {text.openTerminal}
+        </Link>
         <StartButton sandboxId={sandbox.id} reason={whyNot('agent_session')} />
       </div>
       <Loaded query={useInfiniteQuery(agentSessionsQuery({ sandboxId: sandbox.id }))} rows={3} empty={EMPTY}>

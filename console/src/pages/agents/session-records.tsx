@@ -4,6 +4,7 @@ import { Link } from 'react-router';
 import type { api } from '@berth/sdk';
 import { knownSandbox } from '../../queries/sandboxes.ts';
 import { PATHS } from '../../rules/paths.ts';
+import { AGENT_SESSION } from '../../rules/terminal/attachment.ts';
 import { agentsText as text } from '../../text/agents.ts';
 import { Below, buttonClass, Records, Time, Untrusted, type Column } from '../../ui/kit/index.ts';
 
@@ -11,9 +12,10 @@ type Session = api.AgentSession;
 
 const AGENT: Column<Session> = {
   name: text.columns.agent,
-  cell: ({ agentLabel, id }) => (
+  cell: ({ agentLabel, id, surface }) => (
     <>
       <Untrusted text={agentLabel} />
+      {surface === 'terminal' ? ` ${text.terminal}` : ''}
       <Below>
         <Untrusted text={id} />
       </Below>
@@ -45,6 +47,11 @@ const COLUMNS: readonly Column<Session>[] = [
   { name: text.columns.created, quiet: true, cell: ({ createdAt }) => <Time at={createdAt} /> },
 ];
 
+/** A conversation, or the terminal in which it takes place. */
+function placeOf({ id, sandboxId, surface }: Session): string {
+  return surface === 'terminal' ? PATHS.sandboxTerminal(sandboxId, AGENT_SESSION) : PATHS.agentSession(id);
+}
+
 interface SessionRecordsProps {
   sessions: readonly Session[];
   /** The page is about the sandbox. */
@@ -62,7 +69,7 @@ export function SessionRecords({ sessions, inSandbox = false, renderAction }: Se
       renderActions={(session) => (
         <>
           {renderAction?.(session)}
-          <Link className={buttonClass()} to={PATHS.agentSession(session.id)} aria-label={text.of(text.open, session)}>
+          <Link className={buttonClass()} to={placeOf(session)} aria-label={text.of(text.open, session)}>
             {text.open}
           </Link>
         </>

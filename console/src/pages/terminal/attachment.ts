@@ -9,7 +9,8 @@ const RENEW_EVERY_MS = 60_000;
 
 interface AttachmentOptions {
   sandboxId: string;
-  command: string;
+  /** null: the program of the agent. */
+  command: string | null;
   /** Whether a new connection finds the same shell. */
   lasting: boolean;
   size: TerminalSize;
@@ -74,7 +75,8 @@ export class Attachment {
     try {
       const token = await session.token();
       // The sandbox may have fallen asleep since the page saw it awake. Only the person wakes it.
-      const options = { ...size, command, mayWake: false, signal };
+      const program = command === null ? { agent: true } : { command };
+      const options = { ...size, ...program, mayWake: false, signal };
       const terminal = await berth.sandboxes.streams(sandboxId).terminal(options);
       this.#terminal = terminal;
       this.#keys = terminal.writable.getWriter();

@@ -46,16 +46,23 @@ export function Consent({ command, onRun, onRefuse }: { command: string; onRun: 
   );
 }
 
+interface EndedProps {
+  end: End;
+  isAgent: boolean;
+  onOpen: () => void;
+  onNewShell: () => void;
+}
+
 /** Why the terminal ended, above its output, and what to do about it. */
-export function Ended({ end, onOpen, onNewShell }: { end: End; onOpen: () => void; onNewShell: () => void }) {
+export function Ended({ end, isAgent, onOpen, onNewShell }: EndedProps) {
   return (
     <div role="alert" className={css.ended}>
-      <span>{text.sentence(end)}</span>
+      <span>{text.sentence(end, isAgent)}</span>
       {end.button === null ? null : end.button === 'wake' ? (
         <OpenButton onOpen={onOpen} />
       ) : (
         <Button kind="primary" onClick={end.button === 'new-shell' ? onNewShell : onOpen}>
-          {text.button(end.button)}
+          {text.button(end.button, isAgent)}
         </Button>
       )}
     </div>

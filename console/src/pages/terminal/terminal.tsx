@@ -5,6 +5,7 @@ import { useLocation, useNavigate, useSearchParams } from 'react-router';
 import { sandboxQuery } from '../../queries/sandboxes.ts';
 import { PATHS } from '../../rules/paths.ts';
 import {
+  AGENT_SESSION,
   letsGo,
   nextState,
   phaseOf,
@@ -135,7 +136,7 @@ function View({ shell, command }: { shell: string; command: string | null }) {
     const lasting = allowed === null;
     const made = new Attachment({
       ...{ sandboxId: sandbox.id, lasting, size, write, onEvent },
-      command: allowed ?? shellCommand(shell),
+      command: allowed ?? (shell === AGENT_SESSION ? null : shellCommand(shell)),
     });
     attachment.current = made;
     return () => {
@@ -183,7 +184,9 @@ function View({ shell, command }: { shell: string; command: string | null }) {
           {state.name === 'closed' || state.name === 'ended' ? null : text.states[state.name]}
         </output>
       </Toolbar>
-      {state.name === 'ended' ? <Ended end={state.end} onOpen={open} onNewShell={newShell} /> : null}
+      {state.name === 'ended' ? (
+        <Ended end={state.end} isAgent={shell === AGENT_SESSION} onOpen={open} onNewShell={newShell} />
+      ) : null}
       {state.name === 'closed' ? <Detached onOpen={open} /> : null}
       <div ref={parent} className={css.screen} />
       {link === null ? null : <LinkPanel address={link} onDone={() => setLink(null)} />}
@@ -198,7 +201,7 @@ function View({ shell, command }: { shell: string; command: string | null }) {
         onPaste={() => void screen.current?.paste().catch(() => toast(text.keys.noPaste))}
       />
       <p ref={after} className={css.hint} tabIndex={-1}>
-        {text.keepsAwake} {text.leave}
+        {shell === AGENT_SESSION ? text.agentKeepsAwake : text.keepsAwake} {text.leave}
       </p>
     </section>
   );

@@ -1,6 +1,6 @@
 import { ArrowDown, ArrowLeft, ArrowRight, ArrowUp } from 'lucide-react';
 import { useId, useState, type ReactNode } from 'react';
-import { SESSIONS } from '../../rules/terminal/attachment.ts';
+import { AGENT_SESSION, SESSIONS } from '../../rules/terminal/attachment.ts';
 import type { BarKey } from '../../rules/terminal/keys.ts';
 import { terminalText as text } from '../../text/terminal.ts';
 import { Check } from '../../ui/forms/index.ts';
@@ -25,7 +25,9 @@ export function Toolbar({ session, title, onSession, onReadAloud, children }: To
       <label htmlFor={id}>{text.session}</label>
       <select id={id} value={session} onChange={({ target }) => onSession(target.value)}>
         {SESSIONS.map((each) => (
-          <option key={each}>{each}</option>
+          <option key={each} value={each}>
+            {each === AGENT_SESSION ? text.agent : each}
+          </option>
         ))}
       </select>
       {children}

@@ -137,7 +137,10 @@ const RESIZE_EVERY_MS = 50;
 /** Time until the next change of the size may be sent. */
 export const resizeInMs = (sentAt: number, now: number): number => Math.max(0, sentAt + RESIZE_EVERY_MS - now);
 
-export const SESSIONS = ['1', '2', '3', '4', '5', '6', '7', '8', '9'] as const;
+const SHELLS = ['1', '2', '3', '4', '5', '6', '7', '8', '9'] as const;
+/** The terminal of the sandbox's agent. */
+export const AGENT_SESSION = 'agent';
+export const SESSIONS = [...SHELLS, AGENT_SESSION] as const;
 
 /** Session of an address; the first, unless it names another. */
 export function sessionOf(search: URLSearchParams): string {

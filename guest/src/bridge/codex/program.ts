@@ -1,4 +1,4 @@
-// Arguments and environment of Codex' app-server.
+// Arguments and environment of Codex' app-server, and of its terminal program.
 
 /** Features that start turns by themselves, load code from the network, or outlive the agent. */
 const DISABLED = [
@@ -7,8 +7,12 @@ const DISABLED = [
 ];
 
 export function codexArguments(gatewayUrl: string | null): string[] {
+  return ['app-server', ...codexTerminalArguments(gatewayUrl)];
+}
+
+/** Arguments of Codex' terminal program. */
+export function codexTerminalArguments(gatewayUrl: string | null): string[] {
   return [
-    'app-server',
     ...DISABLED.flatMap((feature) => ['--disable', feature]),
     ...configOf({ check_for_update_on_startup: 'false', 'analytics.enabled': 'false', 'otel.exporter': '"none"' }),
     ...(gatewayUrl === null ? [] : configOf(gatewayProvider(gatewayUrl))),

@@ -11,7 +11,7 @@ import { variablesOf } from '../../keeper/environment.ts';
 import { OomProtection } from '../../machine/oom-protection.ts';
 import { spawnAgent } from '../agent-spawn.ts';
 import type { BridgeConfig } from '../config.ts';
-import { DriverRefusal, type AgentDriver, type DriverEvents } from '../driver.ts';
+import { DriverRefusal, type AgentDriver, type DriverEvents, type DriverStart, type ReadyAgent } from '../driver.ts';
 import { DRIVERS } from './drivers.ts';
 import { SessionFiles, type SessionState } from '../files.ts';
 import { receiveLines, sendLine, type BridgeOperation, type BridgeRequest } from '../lines.ts';
@@ -19,6 +19,8 @@ import { killIfAlive, killSince, ticksNow } from '../processes.ts';
 import { AgentRefused } from '../refusal.ts';
 import { startScripted } from '../scripted/scripted.ts';
 import { Session } from '../session.ts';
+import { scriptedTerminal, TERMINAL_PROGRAMS } from '../terminal/programs.ts';
+import { startTerminal } from '../terminal/terminal.ts';
 import { bridgeHas, bridgeVersion } from '../version.ts';
 
 /** Time for an agent to exit after its close. */
@@ -40,7 +42,8 @@ const protection = config.isProtected ? new OomProtection() : undefined;
 const files = new SessionFiles(config.folder);
 const initial = files.state() as SessionState;
 const daemons = new Set<Socket>();
-let driver: AgentDriver | null = null;
+const isTerminal = config.surface === 'terminal';
+let driver: ReadyAgent | null = null;
 let agent: ProcessIdentity | null = null;
 let startAbort = new AbortController();
 let refusal: { code: AgentRefused['code']; message: string } | undefined;
@@ -70,6 +73,8 @@ const session = new Session(
 /** Exits when the session was idle for its time. */
 function watchIdle(): void {
   clearTimeout(idleTimer);
+  // A person may have typed into a terminal: only its program ends it.
+  if (isTerminal) return;
   if (session.isIdle && session.view.bridge === 'ready') idleTimer = setTimeout(() => void stop('idle'), config.idleMs);
 }
 
@@ -86,11 +91,8 @@ async function startAgent(): Promise<void> {
       if (isCurrent()) void agentExited(message, abort);
     },
   };
-  const start = config.scripted ? startScripted : DRIVERS[config.agent];
   try {
-    if (start === undefined) throw new DriverRefusal('agent_not_installed', `no driver for the agent ${config.agent}`);
-
-    const started = await start({
+    const given: DriverStart = {
       savedId: session.savedId,
       gatewayUrl: config.gatewayUrl,
       folder: config.codeFolder,
@@ -98,11 +100,13 @@ async function startAgent(): Promise<void> {
       spawn: (program, args, env) => spawnAgent(config, protection, [program, args, { ...variables, ...env }]),
       events,
       signal: abort.signal,
-    });
+    };
+    const talking = isTerminal ? null : await startDriver(given);
+    const started = talking ?? (await startProgram(given));
     agent = await readProcess(started.pid);
     driver = started;
     await recordOwners();
-    session.ready(started);
+    session.ready(talking);
   } catch (error) {
     abort.abort();
     const code = error instanceof DriverRefusal ? error.code : 'agent_not_ready';
@@ -111,6 +115,22 @@ async function startAgent(): Promise<void> {
     session.stopped(REASONS[code as keyof typeof REASONS] ?? 'not_ready');
     exit(0);
   }
+}
+
+function startDriver(given: DriverStart): Promise<AgentDriver> {
+  return (config.scripted ? startScripted : known(DRIVERS))(given);
+}
+
+function startProgram(given: DriverStart): Promise<ReadyAgent> {
+  const program = config.scripted ? scriptedTerminal() : known(TERMINAL_PROGRAMS)(given);
+  return startTerminal(given, config.sessionId, program);
+}
+
+function known<T>(byAgent: Readonly<Record<string, T>>): T {
+  const found = byAgent[config.agent];
+  if (found === undefined) throw new DriverRefusal('agent_not_installed', `no driver for the agent ${config.agent}`);
+
+  return found;
 }
 
 async function recordOwners(): Promise<void> {
@@ -132,7 +152,7 @@ async function agentExited(message: string, abort: AbortController): Promise<voi
 }
 
 async function stop(reason: 'idle' | 'memory'): Promise<void> {
-  if (!session.isIdle || driver === null) return;
+  if (isTerminal || !session.isIdle || driver === null) return;
 
   const closing = driver;
   driver = null;
@@ -159,6 +179,8 @@ function exit(code: number): void {
 
 const operations: { [O in BridgeOperation]: (request: never) => object } = {
   message: ({ turnId, text, author, keyed }: { turnId: string; text: string; author: string; keyed: boolean }) => {
+    if (isTerminal) throw new AgentRefused('agent_unsupported', 'the terminal of an agent takes no messages');
+
     clearTimeout(idleTimer);
     return session.take(turnId, text, author, keyed);
   },

@@ -1,7 +1,8 @@
-// Conformance: managed agent sessions in a guest, with the scripted agent. Turns run once, survive
+// Conformance: agent sessions in a guest, with the scripted agent. Turns run once, survive
 // sleep and wake, and fail at a boot of the disk.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, it } from 'node:test';
@@ -19,7 +20,9 @@ import {
   voidAgentTurn,
   type AgentStarted,
 } from '@berth/protocol/calls/agents.ts';
+import { openTerminal } from '@berth/protocol/calls/connections.ts';
 import { stageVariables } from '@berth/protocol/calls/variables.ts';
+import { bytesFrames, FrameReader, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
 import { AgentBridge } from '../../guest/agent-bridge.ts';
 import { startAgent } from '../lifecycle/agents.ts';
 import { outputOf, type ConformanceOptions, type Subject, type SubjectVm } from './subject.ts';
@@ -41,9 +44,12 @@ class AgentSubject {
     this.#vm = vm;
   }
 
-  async start(mode: 'create' | 'recover' = 'create', staged: { variables?: string } = {}): Promise<AgentStarted> {
+  async start(
+    mode: 'create' | 'recover' = 'create',
+    more: { variables?: string; surface?: 'terminal' } = {},
+  ): Promise<AgentStarted> {
     const { client } = this.#vm;
-    const order = { ...this.params, agent: 'agent_one', mode, approvals: 'ask', gateway: false, ...staged } as const;
+    const order = { ...this.params, agent: 'agent_one', mode, approvals: 'ask', gateway: false, ...more } as const;
     const stream = await startAgent(
       bridge,
       { guest: client, models: null },
@@ -90,6 +96,23 @@ class AgentSubject {
 
   async void(turnId: string): Promise<GuestTurn> {
     return (await this.#vm.client.call(voidAgentTurn, { params: { ...this.params, turnId } })).turn;
+  }
+
+  /** Connects to the program of a terminal, and returns its pid, as it is on the screen. */
+  async program(says = ''): Promise<string> {
+    const query = { cols: 80, rows: 24, agent: this.params.sessionId };
+    const signal = AbortSignal.timeout(STATE_DEADLINE_MS);
+    const stream = await this.#vm.client.open(openTerminal, { query }, { signal });
+    let shown = '';
+    const reader = new FrameReader((kind, content) => {
+      if (kind === TERMINAL_FRAME.bytes) shown += content.toString('utf8');
+    });
+    stream.on('data', (chunk: Buffer) => reader.push(chunk));
+    if (says !== '') stream.write(bytesFrames(Buffer.from(`${says}\r`)));
+    while (!/scripted agent \d+/.test(shown) || !shown.includes(`heard: ${says}`))
+      await once(stream, 'data', { signal });
+    stream.destroy();
+    return /scripted agent (\d+)/.exec(shown)?.[1] ?? '';
   }
 
   async effects(): Promise<string[]> {
@@ -164,6 +187,28 @@ export function agentsConform(current: () => Subject, { spec }: ConformanceOptio
         ['decision accept', 'after'],
       );
       assert.deepEqual(await session.effects(), [turnId]);
+      await current().destroy(vm);
+    });
+
+    it('keep the program of a terminal without connections, and over sleep and wake; not over a boot', async () => {
+      const vm = await current().create(spec);
+      const session = new AgentSubject(vm);
+      assert.equal((await session.start('create', { surface: 'terminal' })).outcome, 'ready');
+      const pid = await session.program('before');
+      assert.equal(await outputOf(vm.client, `stat -c %U /proc/${pid}`), 'berth');
+      await current().sleep(vm, spec);
+      await current().wake(vm);
+      assert.equal(await session.program('after'), pid);
+      assert.equal((await session.view()).bridge, 'ready');
+
+      await outputOf(vm.client, 'sync');
+      await current().driver.destroy(vm.folder, vm.saved.at(-1) ?? null);
+      await current().boot(vm);
+      const { bridge, bridgeReason } = await session.view();
+      assert.deepEqual([bridge, bridgeReason], ['stopped', 'machine_lost']);
+      await assert.rejects(session.program(), { code: 'agent_bridge_stopped' });
+      assert.equal((await session.start('create', { surface: 'terminal' })).outcome, 'ready');
+      await session.program('again');
       await current().destroy(vm);
     });
 

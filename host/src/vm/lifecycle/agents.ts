@@ -31,8 +31,10 @@ export async function startAgent(
   try {
     return await guest.stream(guestStartAgent, request, { signal });
   } catch (error) {
-    if (error instanceof GuestRefusal && error.status === 404) {
-      throw new HostError('agent_unsupported', 'this sandbox has a guest daemon without agent sessions', {
+    const isOfTerminal = start.surface === 'terminal';
+    if (error instanceof GuestRefusal && (error.status === 404 || (isOfTerminal && error.status === 400))) {
+      const what = isOfTerminal ? 'terminals of agents' : 'agent sessions';
+      throw new HostError('agent_unsupported', `this sandbox has a guest daemon without ${what}`, {
         cause: error,
       });
     }

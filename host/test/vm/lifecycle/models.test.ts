@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { BRIDGE_VERSION } from '@berth/protocol/agent-errors.ts';
 import { AgentBridge } from '../../../src/guest/agent-bridge.ts';
-import type { GuestClient } from '../../../src/guest/client.ts';
+import { GuestRefusal, type GuestClient } from '../../../src/guest/client.ts';
 import { startAgent } from '../../../src/vm/lifecycle/agents.ts';
 import type { ModelGate, VmModels } from '../../../src/vm/owned/owned-vm.ts';
 import { accessTo } from '../../model-gateway/model-world.ts';
@@ -113,5 +113,16 @@ describe('the model gateway of a VM', () => {
     await start(false, models());
     assert.deepEqual(urls, [await models().urlFor('agent_two'), null]);
     await assert.rejects(start(true, null), { code: 'agent_unsupported' });
+  });
+
+  it('is refused with a terminal by a guest of an earlier release', async () => {
+    const bridge = new AgentBridge({ scripted: true, bridgeVersion: BRIDGE_VERSION });
+    const stream = () => Promise.reject(new GuestRefusal(400, 'body.surface is unknown'));
+    const guest = { stream } as unknown as GuestClient;
+    const order = { sessionId: 'ags_x', agent: 'agent_two', mode: 'create', approvals: 'ask', gateway: false } as const;
+    const start = (surface: { surface?: 'terminal' }) =>
+      startAgent(bridge, { guest, models: null }, { ...order, ...surface }, new AbortController().signal);
+    await assert.rejects(start({ surface: 'terminal' }), { code: 'agent_unsupported' });
+    await assert.rejects(start({}), { status: 400 });
   });
 });

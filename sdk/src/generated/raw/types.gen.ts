@@ -82,9 +82,9 @@ export type AgentBridgeReason = 'not_ready' | 'agent_ended' | 'bridge_ended' | '
 export type AgentBridgeState = 'starting' | 'ready' | 'suspended' | 'stopped' | 'gone';
 
 /**
- * `available`: send a message. `busy`: a turn is active. `needs_input`: answer the approval. `asleep`: the sandbox is not awake. `stopped`: recover the session. More may be added; clients must accept unknown values.
+ * `available`: send a message. `busy`: a turn is active. `needs_input`: answer the approval. `asleep`: the sandbox is not awake. `stopped`: recover the session. `unsupported`: the session has no operations; open its terminal. More may be added; clients must accept unknown values.
  */
-export type AgentCommunicationStatus = 'available' | 'busy' | 'needs_input' | 'starting' | 'asleep' | 'stopped' | 'gone';
+export type AgentCommunicationStatus = 'available' | 'busy' | 'needs_input' | 'starting' | 'asleep' | 'stopped' | 'unsupported' | 'gone';
 
 /**
  * A project's credentials at the model provider of an agent.
@@ -227,7 +227,7 @@ export type AgentSessionCommunication = {
 };
 
 /**
- * `managed`: a conversation of its own. `terminal`: shared with the agent's native terminal. More may be added; clients must accept unknown values.
+ * `managed`: a separate conversation. `terminal`: the agent's program in a shared terminal. More may be added; clients must accept unknown values.
  */
 export type AgentSurface = 'managed' | 'terminal';
 

@@ -134,10 +134,11 @@ async function recordCreate(
   { bridge, bridgeReason }: GuestAgentView,
   creator: ActivityActor = creatorOf(session),
 ): Promise<void> {
-  const { agent } = session;
+  const { agent, surface } = session;
   const isRefused = bridge === 'stopped' && bridgeReason === 'not_ready';
   await note(trx, session, creator, 'agent_session_created', {
     agent,
+    ...(surface === 'terminal' ? { surface } : {}),
     ...(isRefused ? { refused: 'agent_not_ready' } : {}),
   });
 }
