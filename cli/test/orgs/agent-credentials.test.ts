@@ -59,7 +59,7 @@ test('wrong words, agents and endpoints are refused, without the key in the outp
     [['rm', 'agent_two', '--endpoint', 'https://x.example'], 2, /--endpoint requires the action set/],
     [['set', 'agent_nine'], 1, /agent_not_found/],
     [['set', '../agent_two'], 1, /agent_not_found/],
-    [['set', 'agent_two', '--endpoint', 'https://x.example'], 1, /endpoint/],
+    [['set', 'agent_two', '--endpoint', 'https://x.example'], 2, /--endpoint must be one of/],
   ] as const) {
     const { code: got, stdout, stderr } = await run(words, KEY);
     assert.deepEqual([got, stdout], [code, ''], stderr);

@@ -104,7 +104,8 @@ test('a destructive command takes no prefix shorter than 8 characters, but any n
   }
   assert.equal((await run('sandbox', 'sleep', doomed.id.slice(0, 12))).stdout, `${doomed.id} stopped\n`);
   assert.equal((await run('sandbox', 'wake', short)).stdout, `${doomed.id} ready\n`);
-  assert.equal((await run('sandbox', 'rm', 'sbx_x')).stdout, `${doomed.id} deleted\n`);
+  const removed = await run('sandbox', 'rm', 'sbx_x');
+  assert.equal(removed.stdout, `${doomed.id} deleted\n`, removed.stderr);
   const twice = await run('sandbox', 'rm', 'sbx_x', doomed.id);
   assert.deepEqual([twice.code, twice.stdout], [1, `${doomed.id} deleted\n`]);
 });

@@ -1,6 +1,6 @@
 // Starts programs of the tenant with the keeper: as the tenant's user, in the code folder, each in
 // its own POSIX session. What the keeper stores of one is in a folder on a tmpfs, until it is over.
-import { chownSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { getSystemErrorName } from 'node:util';
 import { messageOf } from '@berth/os/errors.ts';
@@ -10,6 +10,7 @@ import type { GuestConfig, GuestUser } from '../machine/config.ts';
 import { NotStarted, type Keeper } from './keeper.ts';
 import type { Launch } from './launch.ts';
 import { environmentOf, variablesOf } from './environment.ts';
+import { removeFolder } from './stream-files.ts';
 import { findUser, groupsOf, loginShell } from './users.ts';
 
 /** Longest argument string of Linux (MAX_ARG_STRLEN), including its terminating NUL. */
@@ -68,7 +69,7 @@ export class Launcher {
   /** Removes what an earlier daemon left. */
   recover(): void {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
-    for (const name of readdirSync(this.#folder)) rmSync(join(this.#folder, name), { recursive: true });
+    for (const name of readdirSync(this.#folder)) removeFolder(join(this.#folder, name));
   }
 
   /** Its events are those of the keeper. Rejects with {@link CommandRefused}. */
@@ -90,7 +91,7 @@ export class Launcher {
       const pid = await this.keeper.start(id, { ...asked, ...launch, env, ...program });
       return { id, pid, folder };
     } catch (error) {
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
       throw this.#notStarted(error, options, argv !== undefined);
     }
   }
@@ -98,13 +99,13 @@ export class Launcher {
   /** Drops all later output of the program, and what is stored of it. */
   discard({ id, folder }: Launched): void {
     this.keeper.discard(id);
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 
   /** Closes output and terminal: programs that still write get SIGPIPE or SIGHUP. */
   forget({ id, folder }: Launched): void {
     this.keeper.forget(id);
-    rmSync(folder, { recursive: true, force: true });
+    removeFolder(folder);
   }
 
   #userOf({ user: name }: CommandOptions): GuestUser {

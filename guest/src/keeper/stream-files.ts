@@ -1,5 +1,5 @@
-// Reads the streams that the keeper stores: files named by the offset of their first byte.
-import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
+// Streams that the keeper stores: files named by the offset of their first byte.
+import { closeSync, openSync, readdirSync, readSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { nullOn } from '@berth/os/errors.ts';
 import type { StreamName } from './launch.ts';
@@ -68,4 +68,9 @@ export function endOf(folder: string, stream: StreamName): number {
   const last = (nullOn(['ENOENT'], () => readdirSync(path)) ?? []).toSorted().at(-1);
   if (last === undefined) return 0;
   return Number.parseInt(last, 16) + (statSync(join(path, last), { throwIfNoEntry: false })?.size ?? 0);
+}
+
+/** Removes the folder of a program, if it exists. The keeper may create a last file meanwhile. */
+export function removeFolder(folder: string): void {
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 5 });
 }

@@ -1,6 +1,6 @@
 // The processes of the tenant: starts them, keeps what is known of them after their end, and takes
 // them over from an earlier daemon.
-import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { getSystemErrorName } from 'node:util';
 import { hasCode, nullOn } from '@berth/os/errors.ts';
@@ -8,6 +8,7 @@ import type { GuestProcessStart } from '@berth/protocol/calls/processes.ts';
 import { PROCESS_LIMITS } from '@berth/protocol/guest-limits.ts';
 import type { GuestProcess } from '@berth/protocol/processes.ts';
 import { NotStarted } from '../keeper/keeper.ts';
+import { removeFolder } from '../keeper/stream-files.ts';
 import type { Launcher } from '../keeper/launcher.ts';
 import type { GuestConfig } from '../machine/config.ts';
 import { pidsKilledForMemory } from './out-of-memory.ts';
@@ -45,7 +46,7 @@ export class Processes {
       const folder = join(this.#folder, id);
       if (record === null || (record.pid === null && held === undefined && readEnd(folder) === null)) {
         // Its start was interrupted: the caller repeats the call.
-        rmSync(folder, { recursive: true });
+        removeFolder(folder);
         continue;
       }
       kept.delete(id);
@@ -92,7 +93,7 @@ export class Processes {
   remove(id: string): boolean {
     this.#known.get(id)?.remove();
     const isKnown = this.#known.delete(id);
-    rmSync(join(this.#folder, id), { recursive: true, force: true });
+    removeFolder(join(this.#folder, id));
     return isKnown;
   }
 
@@ -144,7 +145,7 @@ export class Processes {
       });
       return this.#started(folder, { ...record, pid });
     } catch (error) {
-      rmSync(folder, { recursive: true, force: true });
+      removeFolder(folder);
       throw isOutOfSpace(error) ? new ProcessRefused('guest_disk_full', 'no space is left for the process') : error;
     }
   }
