@@ -7,21 +7,18 @@ import http from 'node:http';
 import type { Duplex } from 'node:stream';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { FILE_LINKS, type FileLink } from '@berth/contract/files/links.ts';
-import { newServices } from '../../../src/control-plane/control-plane.ts';
-import { openServer } from '../../../src/control-plane/server.ts';
-import { listen } from '../../../src/http/app.ts';
 import { SecretKey } from '../../../src/services/context/secret-key.ts';
 import { fileLinkToken, readFileLink } from '../../../src/services/files/link-token.ts';
-import { Changes } from '../../../src/store/database/changes.ts';
 import { untilTrue } from '../../../../os/test/until.ts';
 import { startApi, type TestApi, type TestSession } from '../../world/api.ts';
 import { partsOf } from '../../world/guests/exec-front.ts';
+import { startReplica, type Replica } from '../../world/replica.ts';
 import { StatementRecorder } from '../../world/statements.ts';
 import { at, makeLink, tokenOf, use } from './link-world.ts';
 
 const recorder = new StatementRecorder();
 let api: TestApi;
-let replica: { url: string; close(): Promise<void> };
+let replica: Replica;
 let owner: TestSession;
 let nowMs = 0;
 /** Transfers that the host holds open. */
@@ -30,7 +27,7 @@ let reached = 0;
 before(async () => {
   const settings = { requestsPerMinute: 100, orgRequestsPerMinute: 500 };
   api = await startApi({ durable: false, now: () => nowMs, settings });
-  replica = await startReplica();
+  replica = await startReplica(api);
   owner = await api.makeSession({ role: 'owner' });
 });
 after(async () => {
@@ -49,21 +46,6 @@ afterEach(() => {
   for (const stream of open) stream.destroy();
   open = [];
 });
-
-async function startReplica(): Promise<typeof replica> {
-  const changes = new Changes(api.databaseUrl, () => undefined);
-  await changes.start();
-  const app = await openServer(newServices({ ...api.context, changes }, api.signIn));
-  const { port } = await listen(app, '127.0.0.1', 0);
-  return {
-    url: `http://127.0.0.1:${port}`,
-    close: async () => {
-      app.server.closeAllConnections();
-      await app.close();
-      await changes.close();
-    },
-  };
-}
 
 /** The host sends the beginning of the content, and holds the transfer open. */
 function holdTransfers(): void {
@@ -319,7 +301,7 @@ test('beyond the waiting transfers of a sandbox a link is refused, and those tha
   const gone = new AbortController();
   const { atOnce, waiting } = FILE_LINKS.ofSandbox;
   const first = await Promise.all(Array.from({ length: atOnce }, () => begin(link.url)));
-  // One more than may wait: the first response is its refusal.
+  // The first response is the refusal of the one that may not wait.
   const waits = Array.from({ length: waiting + 1 }, () => use(link, { signal: gone.signal }));
   const settled = Promise.allSettled(waits);
   const refused = await Promise.race(waits);
