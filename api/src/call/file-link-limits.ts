@@ -9,7 +9,7 @@ import { Buckets } from './rate-limit.ts';
 interface FileLinkRates {
   /** Requests with a link: as many as with a credential. */
   perMinute: number;
-  /** Requests with all links of an org whose plan sets no limit; those of its credentials count apart. */
+  /** Requests with all links of an org without a limit of its plan; its credentials count apart. */
   orgPerMinute: number;
   /** Monotonic clock, in milliseconds. */
   now?: () => number;
