@@ -3,11 +3,11 @@
 import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createReadStream } from 'node:fs';
 import { mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Berth, BerthError, type SandboxFiles } from '@berth/sdk';
+import { sha256OfFile } from '@berth/os/digest.ts';
+import { Berth, BerthError, type SandboxFiles } from '../../sdk/src/index.ts';
 import { CuttingProxy } from '../../cli/test/world/cutting-proxy.ts';
 import { timed, type BenchWorld } from '../world/installation.ts';
 import { measured, type Measured } from '../world/statistics.ts';
@@ -60,7 +60,7 @@ export async function measureLargeFiles(world: BenchWorld, mib: number): Promise
         });
         rows.push(measured(`large${key}MibPerSecond`, label, 'MiB/s', [mib / (ms / 1_000)]), ...peaks);
       }
-      if ((await digestOf(copy)) !== digest) throw new Error('the file came back with other bytes');
+      if ((await sha256OfFile(copy)) !== digest) throw new Error('the file came back with other bytes');
       await client.destroy(id);
       return rows;
     });
@@ -85,12 +85,6 @@ async function makeFile(path: string, bytes: number): Promise<string> {
   } finally {
     await file.close();
   }
-  return hash.digest('hex');
-}
-
-async function digestOf(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
   return hash.digest('hex');
 }
 

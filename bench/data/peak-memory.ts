@@ -53,6 +53,8 @@ export async function peaksDuring(
       await delay(SAMPLE_MS);
     }
   })();
+  // Reported where it is awaited.
+  sampling.catch(() => undefined);
   try {
     await work();
   } finally {

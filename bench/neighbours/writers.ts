@@ -30,6 +30,8 @@ export class Writers {
     await Promise.all(Array.from({ length: STARTS_AT_ONCE }, starter));
     const { signal } = (this.#stop = new AbortController());
     this.#followers = Promise.all(this.#processes.slice(0, FOLLOWED).map((process) => follow(process, signal)));
+    // Reported by `stop`.
+    this.#followers.catch(() => undefined);
   }
 
   async stop(): Promise<void> {

@@ -29,16 +29,13 @@ for (const program of programs) {
   });
 }
 
-test('the bundle holds the text of every Perl program', async () => {
+test('the bundle holds every Perl program, without its comments', async () => {
   const code = Buffer.from((await bundleGuestDaemon()).code).toString('utf8');
+  const isComment = (line: string): boolean => /^\s*#/.test(line);
   for (const program of programs) {
     const lines = readFileSync(join(SOURCES, program), 'utf8').split('\n');
     const plain = lines.filter((line) => line.length > 20 && !/[\\`"'$]/.test(line));
-    assert.deepEqual(
-      plain.filter((line) => !code.includes(line)),
-      [],
-      program,
-    );
+    for (const line of plain) assert.equal(code.includes(line), !isComment(line), `${program}: ${line}`);
   }
 });
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import type { Duplex } from 'node:stream';
 import { Berth, BerthError, type AgentSession, type BerthOptions, type FileStat } from '../src/index.ts';
-import { SizeDiffers, TestFiles } from '../src/testing/files/files.ts';
+import { TestFiles } from '../src/testing/files/files.ts';
 import { Refusal } from '../src/testing/requests/refusal.ts';
 import { TestState } from '../src/testing/state.ts';
 import { TestServer } from '../src/testing/index.ts';
@@ -167,7 +167,8 @@ function storing(files: TestFiles, path: string, bytes: number, query: { offset?
         return { size };
       } catch (error) {
         if (!(error instanceof Refusal)) throw error;
-        return { error: { code: error.code, ...(error instanceof SizeDiffers ? { size: error.size } : {}) } };
+        const differs = offset !== undefined && error.code === 'file_changed';
+        return { error: { code: error.code, ...(differs ? { size: files.bytes(path).length } : {}) } };
       }
     };
     const take = (chunk: Buffer): void => {
@@ -188,7 +189,8 @@ async function watchFiles(
   const found = () => files.watch(path, query['recursive'] === 'true', query['cursor']);
   const hasNews = (): boolean => {
     try {
-      return found().reset || found().changes.length > 0;
+      const { changes, reset } = found();
+      return reset || changes.length > 0;
     } catch {
       return true;
     }

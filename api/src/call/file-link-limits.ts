@@ -7,9 +7,9 @@ import { FileLinkPlaces } from '../services/files/link-places.ts';
 import { Buckets } from './rate-limit.ts';
 
 interface FileLinkRates {
-  /** Of a link, as of a credential. */
+  /** Requests with a link: as many as with a credential. */
   perMinute: number;
-  /** Of all links of an org whose plan sets no limit, beside its credentials. */
+  /** Requests with all links of an org without a limit of its plan; its credentials count apart. */
   orgPerMinute: number;
   /** Monotonic clock, in milliseconds. */
   now?: () => number;
@@ -18,7 +18,7 @@ interface FileLinkRates {
 export class FileLinkLimits {
   readonly #ofLinks: Buckets;
   readonly #ofOrgs: Buckets;
-  /** Of transfers. */
+  /** Places of the transfers that run and wait. */
   readonly places = new FileLinkPlaces();
 
   constructor({ perMinute, orgPerMinute, ...clock }: FileLinkRates) {

@@ -5,7 +5,7 @@ import { ERRORS, type ErrorCode } from '@berth/contract/route/errors.ts';
 import type { Logger } from 'pino';
 import { CodedError } from '../rules/coded-error.ts';
 import { attachment } from '../rules/files/download-name.ts';
-import { requireOpenLink, termsOfLink, type FileLinkTerms } from '../services/files/links.ts';
+import { FILE_LINK_METHODS, requireOpenLink, termsOfLink, type FileLinkTerms } from '../services/files/links.ts';
 import { downloadFile, uploadFile, type Transfer, type Upload } from '../services/files/transfers.ts';
 import { answerOf, rangeIn, type RouteResponse } from './call-route.ts';
 import type { CallControl } from './control.ts';
@@ -25,8 +25,6 @@ interface FileLinkCall {
   /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal;
 }
-
-const METHODS = { read: 'GET', write: 'PUT' } as const;
 
 /** Errors whose messages are about the link and its file alone. */
 const SHOWN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -71,9 +69,9 @@ async function use(control: CallControl, call: FileLinkCall): Promise<RouteRespo
   const terms = termsOf(control, call);
   fileLinks.count(terms.id);
   log.setBindings({ caller: terms.id, callerKind: 'file_link' });
-  if (METHODS[terms.action] !== method) {
+  if (FILE_LINK_METHODS[terms.action] !== method) {
     const wanted = `cannot ${method} with this file link: it can only ${terms.action}`;
-    throw new CodedError('method_not_allowed', `${wanted}. Use ${METHODS[terms.action]}`);
+    throw new CodedError('method_not_allowed', `${wanted}. Use ${FILE_LINK_METHODS[terms.action]}`);
   }
   const upload = method === 'PUT' ? uploadWithin(terms, call.upload()) : undefined;
   const readmit = (): ReturnType<typeof requireOpenLink> => requireOpenLink(context, terms);

@@ -11,7 +11,8 @@ import { filePath } from './files.ts';
 /**
  * Limits of the uses of file links. `transfersAtOnce`: open uses of all links of an org on an
  * API replica, waiting ones included; a link takes at most half of those that others leave. Of a
- * sandbox, `atOnce` run: fewer than its VM serves, so that links never block other transfers.
+ * sandbox, `atOnce` run on a replica: fewer than its VM serves, so that the links of one replica
+ * never take all.
  * `waitSeconds`: longest wait for a place.
  */
 export const FILE_LINKS = {

@@ -5,6 +5,7 @@ import { z } from 'zod';
 /**
  * Details never hold tenant data: no command, output, file content or token. `sandbox_connected`
  * holds the port, or the kind of terminal; `preview_link_created` port, audience and expiry;
+ * `sandbox_file_link_created` id, action, path, expiry and limit of the link, never its URL;
  * `sandbox_exec` the timeout; `sandbox_file_written` path and size, other changes of files the
  * paths; `sandbox_egress_denied` a count and the last destinations; `sandbox_variables_changed`
  * counts. Kinds of agents hold states, never text.

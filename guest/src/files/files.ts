@@ -73,7 +73,7 @@ export class Files {
   readonly #agent: FileAgent;
   readonly #calls = new CallSlots(FILE_CALLS);
   readonly #transfers = new CallSlots(FILE_TRANSFERS);
-  /** Those in the queue take the places of watches that are closing. */
+  /** Places of watches; a queued one takes that of a watch that closes. */
   readonly #watches = new CallSlots({ atOnce: FILE_WATCH_LIMITS.perSandbox, waiting: FILE_WATCH_LIMITS.perSandbox });
 
   constructor(agent: FileAgent) {
@@ -179,7 +179,7 @@ export class Files {
 
   /**
    * Watches a folder. The stream has the records of watch.pl; its end says that some are missing.
-   * Its holder destroys it. `gone` ends the watch.
+   * The caller destroys the stream. `gone` ends the watch.
    */
   async watch(path: string, recursive: boolean, gone: AbortSignal): Promise<Readable> {
     const fields = ['watch', path, recursive ? 1 : 0, FILE_WATCH_LIMITS.folders, FILE_WATCH_BEGIN_SECONDS];

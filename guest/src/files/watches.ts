@@ -3,9 +3,9 @@
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { GuestFileChange } from '@berth/protocol/calls/file-watch.ts';
 import { FILE_PATH_BYTES, FILE_WATCH_LIMITS, FILE_WATCH_WAITING } from '@berth/protocol/guest-limits.ts';
+import { ChangeSignal } from '../machine/change-signal.ts';
 import type { Files } from './files.ts';
 import { KeptChanges } from './kept-changes.ts';
 import { FileRefused } from './refused.ts';
@@ -85,7 +85,7 @@ class FileWatch {
   readonly #kept = new KeptChanges();
   #partial = Buffer.alloc(0);
   #hasEnded = false;
-  #change = Promise.withResolvers<void>();
+  readonly #changes = new ChangeSignal();
 
   constructor(folder: string, records: Readable, onEnd: () => void) {
     this.#folder = folder === '/' ? '' : folder;
@@ -119,12 +119,8 @@ class FileWatch {
     for (;;) {
       this.use();
       const found = this.#hasEnded ? undefined : this.#kept.after(number);
-      const leftMs = untilMs - performance.now();
-      if (found === undefined || found.changes.length > 0 || leftMs <= 0 || signal.aborted) return found;
-      const over = new AbortController();
-      const late = delay(leftMs, undefined, { signal: AbortSignal.any([signal, over.signal]) });
-      await Promise.race([this.#change.promise, late.catch(() => undefined)]);
-      over.abort();
+      if (found === undefined || found.changes.length > 0) return found;
+      if (!(await this.#changes.hasChanged(untilMs, signal))) return found;
     }
   }
 
@@ -140,7 +136,7 @@ class FileWatch {
     }
     this.#partial = Buffer.from(all.subarray(from));
     if (this.#partial.length > 2 * FILE_PATH_BYTES) this.#end();
-    else if (from > 0) this.#changed();
+    else if (from > 0) this.#changes.changed();
   }
 
   #changeOf(record: Buffer): GuestFileChange | undefined {
@@ -166,12 +162,7 @@ class FileWatch {
     clearTimeout(this.#unused);
     this.#records.destroy();
     this.#onEnd();
-    this.#changed();
-  }
-
-  #changed(): void {
-    this.#change.resolve();
-    this.#change = Promise.withResolvers();
+    this.#changes.changed();
   }
 }
 

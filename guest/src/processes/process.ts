@@ -2,9 +2,9 @@
 import { readdirSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { PROCESS_LIMITS } from '@berth/protocol/guest-limits.ts';
 import type { GuestProcess } from '@berth/protocol/processes.ts';
+import { ChangeSignal } from '../machine/change-signal.ts';
 import type { Keeper } from '../keeper/keeper.ts';
 import type { StreamName } from '../keeper/launch.ts';
 import { pidsKilledForMemory } from './out-of-memory.ts';
@@ -35,7 +35,7 @@ export class Process {
   #isRemoved = false;
   /** Length of the input so far, and of its part that the process has taken. */
   #input = { sent: 0, taken: 0, isOpen: false };
-  #change = Promise.withResolvers<void>();
+  readonly #changes = new ChangeSignal();
 
   /** A process that has ended, or whose events {@link follow} takes. */
   constructor(folder: string, record: ProcessRecord, keeper: Keeper) {
@@ -70,18 +70,18 @@ export class Process {
     this.#keeper.listen(processId, {
       grown: (stream, _length, isClosed) => {
         if (isClosed) this.#open.delete(stream);
-        this.#changed();
+        this.#changes.changed();
       },
       taken: (bytes) => {
         if (bytes === null) this.#input.isOpen = false;
         else this.#input.taken = bytes;
-        this.#changed();
+        this.#changes.changed();
       },
       ended: () => this.#finish(),
       lost: () => {
         if (!this.hasEnded) this.lose();
         this.#open.clear();
-        this.#changed();
+        this.#changes.changed();
       },
     });
     for (const stream of this.#open) this.#keeper.watch(processId, stream, NEVER);
@@ -91,7 +91,7 @@ export class Process {
   lose(): void {
     writeLost(this.folder);
     this.#end = readEnd(this.folder);
-    this.#changed();
+    this.#changes.changed();
   }
 
   /** Notes whether the kernel killed it. `killedPids` is called only if that is unknown. */
@@ -106,7 +106,7 @@ export class Process {
   /** Resolves when it has ended, or after the wait. */
   async ended(waitMs: number, signal: AbortSignal): Promise<void> {
     const untilMs = performance.now() + waitMs;
-    while (!this.hasEnded && !this.#isRemoved && (await this.#hasChanged(untilMs, signal)));
+    while (!this.hasEnded && !this.#isRemoved && (await this.#changes.hasChanged(untilMs, signal)));
     this.#requireKept();
   }
 
@@ -135,7 +135,7 @@ export class Process {
       if (pieces.length > 0 || closed.length === offsets.size) return output;
       this.#readers.add(offsets);
       this.#watch();
-      const hasChanged = await this.#hasChanged(untilMs, signal);
+      const hasChanged = await this.#changes.hasChanged(untilMs, signal);
       this.#readers.delete(offsets);
       this.#watch();
       if (!hasChanged) return output;
@@ -170,7 +170,7 @@ export class Process {
         this.#input.isOpen = !isEnd;
         return this.#input.sent;
       }
-      if (!(await this.#hasChanged(untilMs, signal)))
+      if (!(await this.#changes.hasChanged(untilMs, signal)))
         throw new ProcessRefused('process_input_full', 'the process has not read its input so far');
     }
   }
@@ -192,7 +192,7 @@ export class Process {
     this.#keeper.forget(processId);
     this.#isRemoved = true;
     this.#open.clear();
-    this.#changed();
+    this.#changes.changed();
   }
 
   #requireKept(): void {
@@ -224,23 +224,7 @@ export class Process {
     // The disk had no room for the record.
     if (this.#end === null) this.lose();
     this.explainEnd(pidsKilledForMemory);
-    this.#changed();
-  }
-
-  /** Waits for a change. Resolves with false if the time is over or the signal has aborted. */
-  async #hasChanged(untilMs: number, signal: AbortSignal): Promise<boolean> {
-    const leftMs = untilMs - performance.now();
-    if (leftMs <= 0 || signal.aborted) return false;
-    const over = new AbortController();
-    const late = delay(leftMs, undefined, { signal: AbortSignal.any([signal, over.signal]) }).catch(() => undefined);
-    await Promise.race([this.#change.promise, late]);
-    over.abort();
-    return true;
-  }
-
-  #changed(): void {
-    this.#change.resolve();
-    this.#change = Promise.withResolvers();
+    this.#changes.changed();
   }
 }
 

@@ -8,6 +8,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, afterEach, before, test, type TestContext } from 'node:test';
 import { guestCloneResult } from '@berth/protocol/calls/clones.ts';
+import { CLONE_MESSAGE_LENGTH, CLONE_OUTPUT_BYTES } from '@berth/protocol/guest-limits.ts';
 import { KEEPER_ARGUMENT } from '../../src/clones/keeper.ts';
 import { makeSealedClone, clone, filesHolding, gitIn, processesWith } from './calls.ts';
 import { startDaemon, until, type TestDaemon } from '../daemon.ts';
@@ -223,12 +224,12 @@ for (const [title, credentials] of [
 for (const [title, kept, answer] of [
   [
     'start of the kept output',
-    8_192,
+    CLONE_OUTPUT_BYTES,
     (text: string, response: ServerResponse) => response.writeHead(500, { 'content-type': 'text/plain' }).end(text),
   ],
   [
     'end of the message',
-    2_000,
+    CLONE_MESSAGE_LENGTH,
     (text: string, response: ServerResponse) => {
       const packet = `ERR ${text}`;
       const length = (packet.length + 4).toString(16).padStart(4, '0');
@@ -242,7 +243,11 @@ for (const [title, kept, answer] of [
     const { token } = CREDENTIALS;
     const padding = (words: string): string => 'x'.repeat(kept - words.length - token.length / 2);
     const after = `\nfatal: unable to access '${closed()}/': The requested URL returned error: 500\n`;
-    const text = kept === 8_192 ? token + padding(after) : padding('fatal: remote error: ') + token;
+    // The rest of the token is a line of its own: a long line would not be told at all.
+    const text =
+      kept === CLONE_OUTPUT_BYTES
+        ? `${token}\n${padding(`\nremote: ${after}`)}`
+        : padding('fatal: remote error: ') + token;
     git.script = {
       fits: () => true,
       answer: (request, response) => {

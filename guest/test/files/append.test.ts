@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream';
 import { test } from 'node:test';
 import { fileStored } from '@berth/protocol/calls/files.ts';
 import { startDaemon, until } from '../daemon.ts';
-import { helpersOf, opened, smallDisk, TestFiles, textOf } from './files-daemon.ts';
+import { helpersOf, opened, smallDisk, TestFiles, textOf, waitersOf } from './files-daemon.ts';
 
 const root = process.getuid?.() === 0;
 
@@ -120,7 +120,7 @@ test('of concurrent appends at one offset exactly one succeeds, and the others g
   first.write(Buffer.alloc(1_000_000, 'a'));
   await until('half of it is written', async () => (await files.sizeOf('f')) === 1_000_004);
   const others = [4, 4, 1_000_004].map((offset) => files.append('f', offset, 'intruder'));
-  await until('the others wait', async () => (await readFile('/proc/locks', 'utf8')).split('->').length > 3);
+  await until('the others wait', async () => (await waitersOf(files.at('f'))) === 3);
   first.write(Buffer.alloc(1_000_000, 'b'));
   assert.deepEqual(await outcomeOf(first), { size: 2_000_004 });
   for (const other of others) assert.deepEqual(await other, { error: { code: 'file_changed', size: 2_000_004 } });

@@ -1,7 +1,7 @@
 // File calls to a guest daemon under test, as a host makes them, and their outcomes. For tests.
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,19 +25,19 @@ export const FILE_PROGRAM = ['changes.pl', 'append.pl', 'watch.pl', 'program.pl'
 type Outcome = Buffer | `${number} ${string}`;
 
 export class TestFiles {
-  readonly daemon: TestDaemon;
+  readonly #daemon: TestDaemon;
 
   constructor(daemon: TestDaemon) {
-    this.daemon = daemon;
+    this.#daemon = daemon;
   }
 
   /** Absolute path of a name below the code folder. */
   at(name: string): string {
-    return name.startsWith('/') ? name : `${this.daemon.codeFolder}/${name}`;
+    return name.startsWith('/') ? name : `${this.#daemon.codeFolder}/${name}`;
   }
 
   async read(name: string): Promise<Outcome> {
-    return outcomeOf(await this.daemon.open('GET', `/file?path=${encodeURIComponent(this.at(name))}`).answer);
+    return outcomeOf(await this.#daemon.open('GET', `/file?path=${encodeURIComponent(this.at(name))}`).answer);
   }
 
   /** Text of a readable file. */
@@ -53,13 +53,13 @@ export class TestFiles {
       ...(ifUnchanged === undefined ? {} : { ifUnchanged }),
       ...(mode === undefined ? {} : { mode }),
     });
-    return outcomeOf(await this.daemon.open('PUT', `/file?${query.toString()}`, Buffer.from(content)).answer);
+    return outcomeOf(await this.#daemon.open('PUT', `/file?${query.toString()}`, Buffer.from(content)).answer);
   }
 
   /** Sends a change that has no body: `{}` or the refusal. */
   async change(method: 'DELETE' | 'POST', path: string, query: Record<string, string>): Promise<string> {
     const outcome = outcomeOf(
-      await this.daemon.open(method, `${path}?${new URLSearchParams(query).toString()}`).answer,
+      await this.#daemon.open(method, `${path}?${new URLSearchParams(query).toString()}`).answer,
     );
     return outcome.toString();
   }
@@ -69,7 +69,7 @@ export class TestFiles {
     const search = new URLSearchParams({ path: this.at(name), ...query }).toString();
     const sent = request({
       host: '127.0.0.1',
-      port: this.daemon.port,
+      port: this.#daemon.port,
       path: `/file/${form}?${search}`,
       headers: { connection: 'Upgrade', upgrade: 'berth-file' },
     });
@@ -91,7 +91,7 @@ export class TestFiles {
   /** The facts of a file as JSON, or the code of a refusal. */
   async stat(name: string): Promise<StatOfFile | string> {
     const outcome = outcomeOf(
-      await this.daemon.open('GET', `/file/stat?path=${encodeURIComponent(this.at(name))}`).answer,
+      await this.#daemon.open('GET', `/file/stat?path=${encodeURIComponent(this.at(name))}`).answer,
     );
     return typeof outcome === 'string' ? outcome : statFile.response.parse(JSON.parse(outcome.toString()));
   }
@@ -99,7 +99,7 @@ export class TestFiles {
   /** The listing, or the code of a refusal. */
   async list(name: string, depth = 1, details = false): Promise<Listing | string> {
     const query = `path=${encodeURIComponent(this.at(name))}&depth=${depth}`;
-    const answer = await this.daemon.open('GET', `/files${details ? '/entries' : ''}?${query}`).answer;
+    const answer = await this.#daemon.open('GET', `/files${details ? '/entries' : ''}?${query}`).answer;
     const outcome = outcomeOf(answer);
     if (typeof outcome === 'string') return outcome;
     const listing = parseListing(outcome, { root: this.at(name), depth });
@@ -161,4 +161,11 @@ export async function textOf(stream: Duplex): Promise<string> {
 export function outcomeOf({ status, bytes, text }: Answer): Outcome {
   if (status === 200) return bytes;
   return `${status} ${guestError.parse(JSON.parse(text)).error.code}`;
+}
+
+/** Programs that wait for a lock of the file. */
+export async function waitersOf(path: string): Promise<number> {
+  const { ino } = await stat(path);
+  const lines = (await readFile('/proc/locks', 'utf8')).split('\n');
+  return lines.filter((line) => line.includes('-> FLOCK') && line.includes(`:${ino} `)).length;
 }

@@ -10,7 +10,7 @@ import { test, type TestContext } from 'node:test';
 import { parseListing } from '@berth/protocol/listing.ts';
 import { fileProgramArguments } from '../../src/files/program.ts';
 import { startDaemon, testUid, until } from '../daemon.ts';
-import { FILE_PROGRAM, TestFiles } from './files-daemon.ts';
+import { FILE_PROGRAM, TestFiles, waitersOf } from './files-daemon.ts';
 
 /** Makes `there` a file and a FIFO in turn, as fast as possible. */
 const SWAP =
@@ -118,7 +118,7 @@ test('an append waits for the lock of another, is refused in time, and never wri
   assert.equal(await append(), 'no busy\n');
 
   const waiting = append();
-  await until('the append waits for the lock', async () => (await readFile('/proc/locks', 'utf8')).includes('->'));
+  await until('the append waits for the lock', async () => (await waitersOf(path)) === 1);
   await rename(path, join(root, 'moved'));
   await writeFile(path, 'xyz');
   lock.stdin.end();

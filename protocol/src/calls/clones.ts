@@ -131,15 +131,16 @@ export const endClone = defineCall({
 });
 
 /**
- * `text`: what git wrote, unfit to be shown as it is; empty if no clone ended since the guest
+ * `text`: what git wrote, unfit to be shown as it is; empty if none ran since the guest
  * daemon's start. `truncated`: it begins in the middle.
  */
 export const guestCloneOutput = z.object({ text: z.string().max(CLONE_OUTPUT_BYTES), truncated: z.boolean() });
 export type GuestCloneOutput = z.infer<typeof guestCloneOutput>;
 
 /**
- * Returns the last output of git of the clone that ended last. The daemon keeps it in memory. Not a
- * part of {@link guestCloneCall}, whose response older control planes limit to fewer bytes.
+ * Returns the last output of git: in the clone in flight, whose last line may be partial, or in
+ * the last one. The daemon keeps it in memory. Not a part of {@link guestCloneCall}, whose response
+ * older control planes limit to fewer bytes.
  */
 export const cloneOutput = defineCall({
   name: 'cloneOutput',

@@ -48,7 +48,7 @@ const EVENTS = 20;
 /** Entries that change neither status, size nor clone. */
 const OTHERS = /^sandbox_(?:exec|process|connected|file|folder|egress|updated|variables|metrics)/;
 
-/** Its VM has an empty console, its git writes nothing. @param activity newest first */
+/** Diagnostics with an empty console and no output of git. @param activity newest first */
 export function diagnosticsOf(record: Sandbox, activity: readonly ActivityEntry[]): SandboxDiagnostics {
   const { id, status, statusReason, statusChangedAt, wakesFrom, lastWake, createdAt, clone } = record;
   return {

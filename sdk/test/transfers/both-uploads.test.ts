@@ -19,7 +19,7 @@ for (const start of [realWorld, worldInMemory]) {
     let plain: Sandbox;
     /** Requests of uploads, as `OFFSET+BYTES`. */
     let sent: string[];
-    /** What happens to the next requests. */
+    /** Fates of the next requests. */
     let faults: ('lost' | 'half' | 'nothing' | 'pass')[];
     let file: File;
 

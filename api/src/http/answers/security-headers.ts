@@ -1,6 +1,6 @@
 // Security headers of every response: no response of the API may be framed, stored or read by
-// another site. HTML pages override the policy. There are no Access-Control headers (CORS is
-// closed).
+// another site. HTML pages override the policy. CORS is closed: only file links
+// (../file-links.ts) have Access-Control headers, and policies of their own.
 
 /** Security headers for a service at this origin. */
 export function securityHeaders(publicUrl: string): Readonly<Record<string, string>> {

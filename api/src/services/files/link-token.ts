@@ -19,11 +19,11 @@ export interface FileLinkTerms {
   path: string;
   expiresAtMs: number;
   creator: { userId: string; /** null: created in a session. */ keyId: string | null };
-  /** Of a write; null: unlimited. */
+  /** Longest upload; null: unlimited, and for a link to read. */
   maxBytes: number | null;
-  /** Of a write. */
+  /** Whether an upload may replace a file; for a link to write. */
   overwrite: boolean;
-  /** Of a read; null: the last segment of the path. */
+  /** Name of the download; null: the last segment of the path, and for a link to write. */
   fileName: string | null;
 }
 

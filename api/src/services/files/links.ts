@@ -16,7 +16,8 @@ import { noteChange } from './use.ts';
 
 export type { FileLinkTerms };
 
-const METHODS = { read: 'GET', write: 'PUT' } as const;
+/** Method of the request that uses a link. */
+export const FILE_LINK_METHODS = { read: 'GET', write: 'PUT' } as const;
 const PERMISSIONS = { read: 'sandbox.files.read', write: 'sandbox.files.write' } as const;
 
 /** Creates a link; the sandbox may be asleep, and the file need not exist. */
@@ -27,7 +28,8 @@ export async function createFileLink(
 ): Promise<FileLink> {
   const { actor, sandbox } = call;
   const { action, maxBytes = null, overwrite = true, fileName = null } = body;
-  await requireOrgPermission(context, actor, sandbox.org_id, PERMISSIONS[action]);
+  // The route requires the permission of a read.
+  if (action === 'write') await requireOrgPermission(context, actor, sandbox.org_id, PERMISSIONS.write);
   const path = filePath(body.path);
   requireLegal('file_link', sandbox.status);
   const id = newId('fileLink');
@@ -39,7 +41,7 @@ export async function createFileLink(
   const limited = maxBytes === null ? {} : { maxBytes };
   await noteChange(context, call, 'sandbox_file_link_created', { linkId: id, action, path, expiresAt, ...limited });
   const url = `${context.settings.publicUrl}${FILE_LINK_PATH}/${token}`;
-  return { id, url, method: METHODS[action], path, action, expiresAt };
+  return { id, url, method: FILE_LINK_METHODS[action], path, action, expiresAt };
 }
 
 /** The terms of a link. Throws `file_link_invalid`; costs no query. */

@@ -26,11 +26,12 @@ export async function findFileLinkAccess(
       'host.url as host_url',
       'membership.role as creator_role',
       sql<boolean>`${keyId}::text is not null and not exists (select from api_key
-        where api_key.id = ${keyId} and api_key.revoked_at is null)`.as('key_revoked'),
+        where api_key.id = ${keyId} and api_key.revoked_at is null
+          and (api_key.expires_at is null or api_key.expires_at > now()))`.as('key_ended'),
     ])
     .where('sandbox.id', '=', sandboxId)
     .executeTakeFirst();
   if (row === undefined) return undefined;
-  const { creator_role: role, key_revoked: keyRevoked, ...sandbox } = row;
+  const { creator_role: role, key_ended: keyRevoked, ...sandbox } = row;
   return { sandbox, creator: { role, keyRevoked } };
 }

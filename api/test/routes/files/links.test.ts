@@ -14,7 +14,7 @@ let api: TestApi;
 let sandboxId: string;
 /** Streams that reached the host: path and query. */
 let reached: string[] = [];
-/** What the host stores. */
+/** Content that the host stores. */
 let stored = '';
 before(async () => {
   api = await startApi({ durable: false });

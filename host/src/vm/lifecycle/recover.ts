@@ -92,6 +92,7 @@ export async function recoverOne(parts: LifecycleParts, vm: OwnedVm): Promise<bo
     case 'running':
       await attempt(parts, id, 'adopting it', () => vm.queue.run(() => adopt(parts, vm)));
       await attempt(parts, id, 'removing a spent snapshot', () => parts.directory.removeSnapshot(id));
+      await attempt(parts, id, 'removing the console of an earlier death', () => parts.directory.removeConsole(id));
       break;
     case 'creating':
       parts.log.warn({ vmId: id }, 'discarding a half-created VM');

@@ -128,8 +128,11 @@ async function finishWake(
   vm.record = { ...vm.record, ...death, status: 'running', continued: false, sizeAsked: null };
   if (await writeOrLog(parts, vm)) {
     crashPoint('wake:running-recorded');
-    await Promise.all([directory.removeSnapshot(vm.id), directory.removeConsole(vm.id)]).catch((error: unknown) => {
+    await directory.removeSnapshot(vm.id).catch((error: unknown) => {
       log.warn({ vmId: vm.id, err: error }, `the remains of a sleep were not removed: ${boundedMessageOf(error)}`);
+    });
+    await directory.removeConsole(vm.id).catch((error: unknown) => {
+      log.warn({ vmId: vm.id, err: error }, `an earlier console was not removed: ${boundedMessageOf(error)}`);
     });
   }
   if (vm.ending !== null) throw new HostError('superseded', 'a destroy overtook the wake');

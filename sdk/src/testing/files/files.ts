@@ -35,19 +35,6 @@ interface TestFile {
   version: number;
 }
 
-/** Refusal of an append to a file of another size. */
-export class SizeDiffers extends Refusal {
-  readonly size: number;
-
-  constructor(path: string, offset: number, size: number) {
-    super(
-      'file_changed',
-      `cannot append to "${path}" at byte ${offset}: it has ${size} bytes. Continue there, or delete it`,
-    );
-    this.size = size;
-  }
-}
-
 export class TestFiles {
   /** By path; folders are after their parents. */
   readonly #files = new Map<string, TestFile>();
@@ -109,7 +96,10 @@ export class TestFiles {
   append(path: string, bytes: Uint8Array, offset: number, { mode }: StoreOptions): WrittenFile {
     const full = resolve(path);
     const old = offset > 0 || this.#files.has(full) ? this.bytes(path) : new Uint8Array(0);
-    if (old.length !== offset) throw new SizeDiffers(full, offset, old.length);
+    if (old.length !== offset) {
+      const found = `it has ${old.length} bytes. Continue there, or delete it`;
+      throw new Refusal('file_changed', `cannot append to "${full}" at byte ${offset}: ${found}`);
+    }
     const joined = new Uint8Array(offset + bytes.length);
     joined.set(old);
     joined.set(bytes, offset);

@@ -21,7 +21,12 @@ export class Console {
    */
   async take(qmp: QmpSession, signal: AbortSignal): Promise<void> {
     const asked = { device: 'console', size: CONSOLE_BYTES, format: 'base64' };
-    const taken = Buffer.from(await qmp.command('ringbuf-read', asked, encoded, { signal }), 'base64');
+    const answer = await qmp.command('ringbuf-read', asked, encoded, { signal }).catch((error: unknown) => {
+      // A late answer is lost, and with it what it took from the ring.
+      this.#truncated = true;
+      throw error;
+    });
+    const taken = Buffer.from(answer, 'base64');
     const all = Buffer.concat([this.#bytes ?? Buffer.alloc(0), taken]);
     // A full ring has most likely lost earlier output.
     this.#truncated ||= taken.length >= CONSOLE_BYTES || all.length > CONSOLE_BYTES;
