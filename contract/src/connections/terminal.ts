@@ -34,7 +34,7 @@
 //           sandbox is not awake, 4401 the token is no longer valid. A closed connection cannot be
 //           resumed: a new one starts a new shell.
 //   close   Hangs up: the programs get SIGHUP. With a command, every process of its POSIX session
-//           gets SIGHUP, and SIGKILL two seconds later. Background processes of a command that
+//           gets SIGHUP, and SIGKILL five seconds later. Background processes of a command that
 //           exited by itself keep running, as with exec.
 //           With agent=true, the connection leaves the terminal, and the agent's program goes on.
 //   pings   Sent by the server every 20 s; every WebSocket implementation replies by itself. A

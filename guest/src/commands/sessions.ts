@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { signalGroup } from './process-groups.ts';
 
 /** Time for programs to clean up after SIGHUP. */
-const GRACE_MS = 2_000;
+const GRACE_MS = 5_000;
 /** Timeout for a killed process to exit (uninterruptible system call). */
 const GONE_DEADLINE_MS = 5_000;
 const POLL_INTERVAL_MS = 50;

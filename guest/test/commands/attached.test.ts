@@ -138,13 +138,12 @@ for (const [how, leave] of [
   ['comes to its end', (attached: Attached) => attached.socket.end()],
   ['says what is no order', (attached: Attached) => attached.order({ resize: { cols: 80, rows: 24 } })],
 ] as const) {
-  test(`a command whose connection ${how} ends with its whole session, despite SIGHUP handlers`, async (t) => {
+  test(`a command whose connection ${how} gets SIGHUP, and ends with its whole session`, async (t) => {
     const daemon = await secured(t);
     const attached = await Attached.start(
       daemon,
-      `trap 'echo hung up > hup' HUP
-       (trap '' HUP TERM INT; sleep 1000 & wait) &
-       bash -mc 'trap "" HUP; sleep 1000 & echo $! > group; wait' & echo $! > child; echo $$ > shell
+      `trap 'echo hung up > hup; exit' HUP
+       bash -mc 'sleep 1000 & echo $! > group; wait' & echo $! > child; echo $$ > shell
        while :; do sleep 1000; done`,
     );
     const pids = [await daemon.number('shell'), await daemon.number('child'), await daemon.number('group')];
@@ -154,6 +153,21 @@ for (const [how, leave] of [
     await until('nothing of the session is left', async () => (await membersOf(pids[0] ?? 0)).length === 0);
   });
 }
+
+test('processes of a command that ignore SIGHUP are killed', async (t) => {
+  const daemon = await secured(t);
+  const attached = await Attached.start(
+    daemon,
+    `trap '' HUP
+     (trap '' HUP TERM INT; sleep 1000 & wait) &
+     bash -mc 'trap "" HUP; sleep 1000 & echo $! > group; wait' & echo $! > child; echo $$ > shell
+     while :; do sleep 1000; done`,
+  );
+  const pids = [await daemon.number('shell'), await daemon.number('child'), await daemon.number('group')];
+  attached.socket.destroy();
+  for (const pid of pids) await until(`${pid} is gone`, async () => !(await runs(pid)));
+  await until('nothing of the session is left', async () => (await membersOf(pids[0] ?? 0)).length === 0);
+});
 
 test('an idle command ends too when its connection breaks with much data in flight', async (t) => {
   const daemon = await secured(t);

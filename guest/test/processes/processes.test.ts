@@ -250,13 +250,16 @@ test('input repeated while it waits for room is written once', async (t) => {
   await guest.view(id);
   writeFileSync(join(guest.daemon.codeFolder, 'go'), '');
   const offsets = await Promise.all(repeats);
-  const length = (JSON.parse((await appended).text) as { offset: number }).offset;
+  offsets.push((JSON.parse((await appended).text) as { offset: number }).offset);
+  // When the appended bytes come first, the repeats are taken for them.
+  const end = Math.max(...offsets);
   assert.ok(
-    Math.min(...offsets) >= full.length + part.length && Math.max(...offsets, length) === full.length + 2 * part.length,
-    `${offsets.join()} ${length}`,
+    [full.length + part.length, full.length + 2 * part.length].includes(end) &&
+      Math.min(...offsets) >= full.length + part.length,
+    offsets.join(),
   );
-  await guest.input(id, full.length + 2 * part.length, '', true);
-  assert.equal((await guest.whole(id)).toString().trim(), String(full.length + 2 * part.length));
+  await guest.input(id, end, '', true);
+  assert.equal((await guest.whole(id)).toString().trim(), String(end));
 });
 
 test('input that a process does not read is bounded', async (t) => {
