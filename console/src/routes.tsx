@@ -1,10 +1,9 @@
 // The pages by path. Each is a chunk, except the frame.
 import type { ComponentType } from 'react';
 import { createBrowserRouter, redirect } from 'react-router';
-import { Crash } from './pages/frame/crash.tsx';
+import { Crash, WrongAddress } from './pages/frame/crash.tsx';
 import { Frame } from './pages/frame/frame.tsx';
 import { OrgPages } from './pages/frame/content.tsx';
-import { WrongAddress } from './pages/frame/crash.tsx';
 import { PATHS } from './rules/paths.ts';
 
 type PageModule = Promise<{ [name: string]: ComponentType } | undefined>;

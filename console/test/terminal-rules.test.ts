@@ -58,7 +58,7 @@ test('a command that ended with its connection is not run again unasked', () => 
   const state = after(OPEN, failed('stream_closed', false));
   assert.deepEqual(state, {
     name: 'ended',
-    end: { code: 'stream_closed', exitCode: null, message: 'why', button: 'new-shell' },
+    end: { code: 'stream_closed', exitCode: null, message: 'why', button: 'start' },
   });
 });
 
@@ -84,7 +84,7 @@ for (const [code, button] of [
 test('an ended shell has its exit code and a button for a new one', () => {
   assert.deepEqual(after(OPEN, { type: 'exited', exitCode: 3 }), {
     name: 'ended',
-    end: { code: 'exited', exitCode: 3, message: '', button: 'new-shell' },
+    end: { code: 'exited', exitCode: 3, message: '', button: 'start' },
   });
 });
 

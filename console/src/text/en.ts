@@ -179,12 +179,7 @@ export const en = {
       },
     },
   },
-  actions: {
-    forbidden,
-    name: (action: SandboxAction) => ACTIONS[action],
-    why,
-    failed,
-  },
+  actions: { forbidden, name: (action: SandboxAction) => ACTIONS[action], why, failed },
   sandbox: {
     crumbs: 'Breadcrumb',
     tabs: {

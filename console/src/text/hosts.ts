@@ -4,11 +4,7 @@ const number = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
 type Resource = 'vcpu' | 'memoryMib' | 'diskGib';
 
 const STATES: Readonly<Record<string, string>> = { available: 'Available', unavailable: 'Does not respond' };
-const ACCELERATORS: Readonly<Record<string, string>> = {
-  kvm: 'KVM',
-  tcg: 'emulated (TCG)',
-  none: 'no VMs',
-};
+const ACCELERATORS: Readonly<Record<string, string>> = { kvm: 'KVM', tcg: 'emulated (TCG)', none: 'no VMs' };
 
 const amountOf = (resource: Resource, amount: number): string => {
   if (resource === 'vcpu') return number.format(amount);

@@ -1,5 +1,5 @@
 // Texts of the terminal.
-import type { End, EndButton } from '../rules/terminal/attachment.ts';
+import type { End } from '../rules/terminal/attachment.ts';
 
 const SENTENCES: Readonly<Record<string, string>> = {
   sandbox_state_conflict: 'The sandbox is no longer awake. Its shell continues after a wake.',
@@ -13,12 +13,6 @@ const SENTENCES: Readonly<Record<string, string>> = {
   timeout: 'The service did not open the terminal in time.',
 };
 
-const BUTTONS: Readonly<Record<NonNullable<EndButton>, string>> = {
-  wake: 'Wake',
-  reconnect: 'Reconnect',
-  'new-shell': 'New shell',
-};
-
 export const terminalText = {
   open: 'Terminal',
   label: (sandbox: string) => `Terminal of ${sandbox}. Control-Shift-Escape leaves it, on Windows Control-Shift-F6.`,
@@ -27,18 +21,13 @@ export const terminalText = {
   agent: 'Agent',
   titleOf: (title: string) => `Title: ${title}`,
   readAloud: 'Screen reader mode',
-  keepsAwake: 'This terminal keeps the sandbox awake. Everyone who opens this session sees the same shell.',
-  agentKeepsAwake:
-    'This terminal keeps the sandbox awake while it is open. Everyone who opens it sees the same program of the ' +
-    'agent, which goes on when you leave.',
+  keepsAwake:
+    'While it is open, this terminal keeps the sandbox awake. ' +
+    'Everyone who opens this session sees the same program, which goes on when you leave.',
   leave:
     'Ctrl-Shift-Escape leaves the terminal (on Windows Ctrl-Shift-F6). ' +
     'Shift-drag selects text (on a Mac Option-drag), Ctrl-Shift-C copies it.',
-  states: {
-    asking: 'Waiting for the sandbox…',
-    connecting: 'Connecting…',
-    open: 'Connected',
-  },
+  states: { asking: 'Waiting for the sandbox…', connecting: 'Connecting…', open: 'Connected' },
   detached:
     'Released after 15 minutes in the background, so that the sandbox can sleep. ' +
     'Press a key in the terminal to reattach.',
@@ -53,12 +42,9 @@ export const terminalText = {
   refuse: 'Open a shell instead',
   linkRefused: 'Only http and https addresses open.',
   link: { title: 'Link in the output', open: 'Open in a new tab', done: 'Dismiss' },
-  sentence: ({ code, exitCode, message }: End, isAgent: boolean) =>
-    code === 'exited'
-      ? `The ${isAgent ? 'agent' : 'shell'} has ended with exit code ${String(exitCode)}.`
-      : (SENTENCES[code] ?? message),
-  button: (button: NonNullable<EndButton>, isAgent: boolean) =>
-    isAgent && button === 'new-shell' ? 'Start again' : BUTTONS[button],
+  sentence: ({ code, exitCode, message }: End) =>
+    code === 'exited' ? `The program has ended with exit code ${String(exitCode)}.` : (SENTENCES[code] ?? message),
+  buttons: { wake: 'Wake', reconnect: 'Reconnect', start: 'Start again' },
   keys: {
     label: 'Keys',
     Escape: 'Esc',

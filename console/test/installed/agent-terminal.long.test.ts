@@ -38,7 +38,7 @@ test('pages share the program of the agent, which keeps the sandbox awake, over 
   await person.open(`${address}/agents`);
   await page.getByRole('link', { name: 'Open its terminal' }).click();
   const pid = await program(page);
-  await page.getByText(/^This terminal keeps the sandbox awake while it is open\./).waitFor();
+  await page.getByText(/^While it is open, this terminal keeps the sandbox awake\./).waitFor();
   const other = await page.context().newPage();
   await other.goto(`${address}/terminal?session=agent`);
   assert.equal(await program(other), pid);

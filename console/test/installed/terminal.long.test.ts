@@ -90,7 +90,7 @@ test('endless output is held back on a slow computer, and a key still interrupts
   await devtools.send('Emulation.setCPUThrottlingRate', { rate: 1 });
   await input().focus();
   await page.keyboard.press('Control+C');
-  await page.getByText('The shell has ended with exit code 130.').waitFor();
+  await page.getByText('The program has ended with exit code 130.').waitFor();
   await devtools.detach();
 });
 
@@ -107,10 +107,10 @@ test('a command of a link is shown in full, and runs only after consent', async 
   await shows(/^0$/m);
   await page.reload();
   await press('Run the command');
-  await page.getByText('The shell has ended with exit code 0.').waitFor();
+  await page.getByText('The program has ended with exit code 0.').waitFor();
   await shows(/^it ran$/m);
   // A new shell, not the command again.
-  await press('New shell');
+  await press('Start again');
   await attached();
   await type('ls /code | wc -l');
   await shows(/^1$/m);
@@ -122,10 +122,10 @@ test('an ended shell says so and gives its exit code; a button starts a new one'
   const id = await make('ends');
   await open(id, '?session=2');
   await type('exit');
-  const alert = page.getByRole('alert').filter({ hasText: 'The shell has ended' });
+  const alert = page.getByRole('alert').filter({ hasText: 'The program has ended' });
   await alert.waitFor();
   await person.look('ends', 'terminal-ended');
-  await alert.getByRole('button', { name: 'New shell' }).click();
+  await alert.getByRole('button', { name: 'Start again' }).click();
   await attached();
   await page.getByLabel('Session').selectOption('3');
   await page.waitForURL(/session=3/);
@@ -281,8 +281,8 @@ for (const [what, program] of [
   test(`5 MB of ${what} leave the page usable`, async () => {
     const id = await make('floods');
     await run(id, `${program} | head -c 5000000`);
-    await page.getByText('The shell has ended with exit code 0.').waitFor();
-    await press('New shell');
+    await page.getByText('The program has ended with exit code 0.').waitFor();
+    await press('Start again');
     await attached();
     assert.deepEqual(person.complaints, []);
   });

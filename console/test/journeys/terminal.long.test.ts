@@ -66,10 +66,10 @@ test('a long output of a linked command arrives unchanged', async () => {
   const { command, arrives } = floodOf(FLOOD_BYTES);
   await person.open(`${address}/terminal?${new URLSearchParams({ command }).toString()}`);
   await pressInMain(page, 'button', 'Run the command');
-  await page.getByText('The shell has ended with exit code 0.').waitFor();
+  await page.getByText('The program has ended with exit code 0.').waitFor();
   assert.deepEqual(received(), arrives);
   assert.match(await screenText(page), /x+end\s*$/);
-  await pressInAlert('The shell has ended', 'New shell');
+  await pressInAlert('The program has ended', 'Start again');
   await atPrompt();
 });
 

@@ -16,9 +16,7 @@ const AGENT: Column<Session> = {
     <>
       <Untrusted text={agentLabel} />
       {surface === 'terminal' ? ` ${text.terminal}` : ''}
-      <Below>
-        <Untrusted text={id} />
-      </Below>
+      <Below text={id} />
     </>
   ),
 };

@@ -89,11 +89,7 @@ const columnsOf = (ownId: string | undefined): Columns<api.Member> => [
       <>
         <Untrusted text={shownName(member)} />
         {member.userId === ownId ? ` ${text.you}` : null}
-        {member.email === null || member.displayName === null ? null : (
-          <Below>
-            <Untrusted text={member.email} />
-          </Below>
-        )}
+        <Below text={member.displayName === null ? null : member.email} />
       </>
     ),
   },

@@ -20,11 +20,7 @@ const columnsOf = (refusal: string | null): Columns<api.Preview> => [
     cell: ({ port, label, embeddable }) => (
       <>
         {text.portOf(port)}
-        {label === null ? null : (
-          <Below>
-            <Untrusted text={label} />
-          </Below>
-        )}
+        <Below text={label} />
         {embeddable ? <Below>{text.embeddable}</Below> : null}
       </>
     ),

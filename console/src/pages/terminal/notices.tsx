@@ -46,23 +46,16 @@ export function Consent({ command, onRun, onRefuse }: { command: string; onRun: 
   );
 }
 
-interface EndedProps {
-  end: End;
-  isAgent: boolean;
-  onOpen: () => void;
-  onNewShell: () => void;
-}
-
 /** Why the terminal ended, above its output, and what to do about it. */
-export function Ended({ end, isAgent, onOpen, onNewShell }: EndedProps) {
+export function Ended({ end, onOpen, onNew }: { end: End; onOpen: () => void; onNew: () => void }) {
   return (
     <div role="alert" className={css.ended}>
-      <span>{text.sentence(end, isAgent)}</span>
+      <span>{text.sentence(end)}</span>
       {end.button === null ? null : end.button === 'wake' ? (
         <OpenButton onOpen={onOpen} />
       ) : (
-        <Button kind="primary" onClick={end.button === 'new-shell' ? onNewShell : onOpen}>
-          {text.button(end.button, isAgent)}
+        <Button kind="primary" onClick={end.button === 'start' ? onNew : onOpen}>
+          {text.buttons[end.button]}
         </Button>
       )}
     </div>

@@ -164,7 +164,7 @@ function View({ shell, command }: { shell: string; command: string | null }) {
     setAllowed(chosen);
     open();
   };
-  const newShell = (): void => {
+  const startNew = (): void => {
     if (command === null) start(null);
     // A reload then finds the shell again, and does not ask about the command.
     else void navigate(PATHS.sandboxTerminal(sandbox.id, shell), { replace: true });
@@ -184,9 +184,7 @@ function View({ shell, command }: { shell: string; command: string | null }) {
           {state.name === 'closed' || state.name === 'ended' ? null : text.states[state.name]}
         </output>
       </Toolbar>
-      {state.name === 'ended' ? (
-        <Ended end={state.end} isAgent={shell === AGENT_SESSION} onOpen={open} onNewShell={newShell} />
-      ) : null}
+      {state.name === 'ended' ? <Ended end={state.end} onOpen={open} onNew={startNew} /> : null}
       {state.name === 'closed' ? <Detached onOpen={open} /> : null}
       <div ref={parent} className={css.screen} />
       {link === null ? null : <LinkPanel address={link} onDone={() => setLink(null)} />}
@@ -201,7 +199,7 @@ function View({ shell, command }: { shell: string; command: string | null }) {
         onPaste={() => void screen.current?.paste().catch(() => toast(text.keys.noPaste))}
       />
       <p ref={after} className={css.hint} tabIndex={-1}>
-        {shell === AGENT_SESSION ? text.agentKeepsAwake : text.keepsAwake} {text.leave}
+        {text.keepsAwake} {text.leave}
       </p>
     </section>
   );

@@ -9,7 +9,7 @@ import { SANDBOX_STATES } from '@berth/sdk';
 type ClosedWhy = 'consent' | 'asleep' | 'detached';
 
 /** Action of the button under an end. */
-export type EndButton = 'wake' | 'reconnect' | 'new-shell' | null;
+type EndButton = 'wake' | 'reconnect' | 'start' | null;
 
 export interface End {
   /** `exited`, or the code of an error. */
@@ -65,7 +65,7 @@ export function nextState(state: TerminalState, event: TerminalEvent): TerminalS
       return state.name === 'connecting' ? { name: 'open' } : state;
     case 'exited':
       return state.name === 'open'
-        ? ended({ code: 'exited', exitCode: event.exitCode, message: '', button: 'new-shell' })
+        ? ended({ code: 'exited', exitCode: event.exitCode, message: '', button: 'start' })
         : state;
     case 'failed':
       return afterFailure(state, event);
@@ -94,7 +94,7 @@ function afterFailure(state: TerminalState, event: TerminalEvent & { type: 'fail
 function buttonOf(code: string, lasting: boolean): EndButton {
   if (REFUSED.includes(code)) return null;
   if (code === 'sandbox_state_conflict') return 'wake';
-  return lasting ? 'reconnect' : 'new-shell';
+  return lasting ? 'reconnect' : 'start';
 }
 
 const ended = (end: End): TerminalState => ({ name: 'ended', end });

@@ -3,6 +3,7 @@ import type { ReactNode } from 'react';
 import { en } from '../../text/en.ts';
 import { useLongList } from './long-list.ts';
 import { useWide } from '../media.ts';
+import { Untrusted } from '../untrusted.tsx';
 import css from './records.module.css';
 
 const ROW_PIXELS = 54;
@@ -154,7 +155,8 @@ function Choice<T>({ selection, record }: { selection: Selection<T> | undefined;
   return <input type="checkbox" aria-label={labelOf(record)} checked={has(record)} onChange={() => toggle(record)} />;
 }
 
-/** A second line below the name of a record. */
-export function Below({ children }: { children: ReactNode }) {
-  return <span className={css.below}>{children}</span>;
+/** A second line below the name of a record. `text` comes from a person or a guest; null: no line. */
+export function Below({ text, children }: { text?: string | null; children?: ReactNode }) {
+  if (text === null) return null;
+  return <span className={css.below}>{text === undefined ? children : <Untrusted text={text} />}</span>;
 }

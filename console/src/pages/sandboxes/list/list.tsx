@@ -128,11 +128,7 @@ function Project({ sandbox: { projectId, endUserId } }: CellProps) {
   return (
     <>
       <ProjectName id={projectId} />
-      {endUserId === null ? null : (
-        <Below>
-          <Untrusted text={endUserId} />
-        </Below>
-      )}
+      <Below text={endUserId} />
     </>
   );
 }
