@@ -155,7 +155,7 @@ function Choice<T>({ selection, record }: { selection: Selection<T> | undefined;
   return <input type="checkbox" aria-label={labelOf(record)} checked={has(record)} onChange={() => toggle(record)} />;
 }
 
-/** A second line below the name of a record. `text` comes from a person or a guest; null: no line. */
+/** A second line below a record's name. `text`: from a person or a guest; null: no line. */
 export function Below({ text, children }: { text?: string | null; children?: ReactNode }) {
   if (text === null) return null;
   return <span className={css.below}>{text === undefined ? children : <Untrusted text={text} />}</span>;
