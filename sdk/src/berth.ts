@@ -12,7 +12,7 @@ import { Projects } from './projects.ts';
 import { Sandboxes } from './sandboxes.ts';
 import type { WebSocketConstructor } from './streams/web-socket.ts';
 import { Usage } from './usage.ts';
-import { queryOf } from './transport/query.ts';
+import { bodyOf, queryOf } from './transport/query.ts';
 import { Transport, type CallOptions, type Credential } from './transport/transport.ts';
 
 export type { Identity, Org };
@@ -80,7 +80,7 @@ export class Berth {
     this.raw = new RawClient({
       client: createClient({
         ...{ baseUrl: this.url, fetch: transport.fetchFor(), throwOnError: true },
-        ...{ querySerializer: queryOf, bodySerializer: JSON.stringify },
+        ...{ querySerializer: queryOf, bodySerializer: bodyOf },
       }),
     });
     this.#calls = new Calls({
