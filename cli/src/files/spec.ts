@@ -15,7 +15,8 @@ at its byte after a broken connection, or starts again if the file has changed. 
 a single file of 8 MiB or more, also when the same command runs again after it was interrupted: until
 it is complete, its bytes are in a file .berth-cp-... beside the target. A continued upload reports
 so, and compares the SHA-256 of both files before it replaces the target. A download that is killed
-leaves a folder .berth-cp-... beside the target; it can be removed once no download uses it.
+leaves a folder .berth-cp-... beside the target, which a later download to the same folder on this
+host removes after a day.
 
 Exit code: 1 if any entry was not copied; each is reported.`,
   arguments: [
