@@ -79,7 +79,7 @@ const mv: CommandSpec = {
     { name: '<source>', about: 'file or folder', fields: ['from'] },
     { name: '<target>', about: 'its new path', fields: ['to'] },
   ],
-  options: [{ flags: '-f, --force', about: 'replace an existing file or empty folder' }],
+  options: [{ flags: '-f, --force', about: 'replace an existing file or empty folder', fields: ['replace'] }],
   examples: [`berth files mv ${ID} hello.py src/hello.py`],
   load: async () => (await import('./folder.ts')).movePath,
 };
@@ -113,7 +113,7 @@ const link: CommandSpec = {
 revoked alone. It ends with the API key that created it, or the access of its creator.`,
   arguments: [SANDBOX, { name: '<path>', about: 'file' }],
   options: [
-    { flags: '--write', about: 'let the holder upload the file instead (PUT)' },
+    { flags: '--write', about: 'let the holder upload the file instead (PUT)', fields: ['action'] },
     {
       flags: '--expires-in <time>',
       about: 'lifetime in seconds, or as 30m or 2h (default: 15m)',
@@ -121,7 +121,7 @@ revoked alone. It ends with the API key that created it, or the access of its cr
       fields: ['expiresInSeconds'],
     },
     { flags: '--max-bytes <bytes>', about: 'refuse larger uploads', parse: wholeNumber(0, 999_999_999_999_999) },
-    { flags: '--no-overwrite', about: 'refuse to replace an existing file' },
+    { flags: '--no-overwrite', about: 'refuse to replace an existing file', fields: ['overwrite'] },
     { flags: '--name <name>', about: 'name of the download (default: that of the file)', fields: ['fileName'] },
   ],
   examples: [
