@@ -40,18 +40,47 @@ async function generateRaw(path: string): Promise<void> {
     if (!name.endsWith('.ts')) continue;
     const file = join(path, name);
     const text = await readFile(file, 'utf8');
-    await writeFile(file, `// @ts-nocheck\n${openEnumerations(withoutEvents(text))}`);
+    const trim = TRIMMED[name] ?? ((whole) => whole);
+    await writeFile(file, `// @ts-nocheck\n${openEnumerations(trim(text))}`);
   }
 }
 
-/** Drops the client of server-sent events, which the service does not send. */
-function withoutEvents(text: string): string {
-  const without = text
-    .replace(/^import \{ createSseClient \} .*\n/m, '')
-    .replace(/^ {2}const makeSseFn = [^]*?^ {2}\};\n\n/m, '')
-    .replace(/^ {4}sse: \{[^]*?^ {4}\},\n/m, '');
-  if (without.includes('makeSseFn')) throw new Error('the generated client has another form of server-sent events');
-  return without;
+/**
+ * Drops from the generated runtime: server-sent events, which the service does not send;
+ * credentials, which the transport adds; serializers, which the client brings; and all styles of
+ * paths but the one of the API.
+ */
+const TRIMMED: Readonly<Record<string, (text: string) => string>> = {
+  'client/client.gen.ts': (text) =>
+    replaced(text, [
+      [/^import \{ createSseClient \} .*\n/m, ''],
+      [/^ {2}const makeSseFn = [^]*?^ {2}\};\n\n/m, ''],
+      [/^ {4}sse: \{[^]*?^ {4}\},\n/m, ''],
+      [/^ {2}setAuthParams,\n/m, ''],
+      [/^ {4}if \(opts\.security\) \{[^]*?^ {4}\}\n\n/m, ''],
+    ]),
+  'client/utils.gen.ts': (text) =>
+    replaced(text, [
+      [/^ {6}typeof options\.querySerializer === 'function'\n[^]*?(?=,\n {4}url:)/m, '      options.querySerializer'],
+      [/^const defaultQuerySerializer = createQuerySerializer\([^]*?^\}\);\n\n/m, ''],
+      [/^ {2}querySerializer: defaultQuerySerializer,\n/m, ''],
+      [/^ {2}\.\.\.jsonBodySerializer,\n/m, ''],
+    ]),
+  'core/utils.gen.ts': (text) =>
+    replaced(text, [
+      [
+        /(?<=^export const defaultPathSerializer = .* =>) \{$[^]*?^\};/m,
+        '\n  url.replace(PATH_PARAM_RE, (name) => encodeURIComponent(path[name.slice(1, -1)] ?? name));',
+      ],
+      [/(?<=^export const defaultPathSerializer = .*)url: _url/m, 'url'],
+    ]),
+};
+
+function replaced(text: string, changes: readonly (readonly [RegExp, string])[]): string {
+  return changes.reduce((before, [part, replacement]) => {
+    if (!part.test(before)) throw new Error(`the generated client has no ${String(part)}`);
+    return before.replace(part, replacement);
+  }, text);
 }
 
 if (import.meta.main) await generate(join(import.meta.dirname, '../src/generated'));

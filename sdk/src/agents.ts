@@ -45,10 +45,11 @@ export class Agents {
    * One page of the sessions that the credential may read, in all orgs, newest first. Wakes
    * nothing: states are the last known ones.
    */
-  async list({ needsYou, ...query }: AgentSessionsQuery = {}, options: CallOptions = {}): Promise<AgentSessionsPage> {
+  async list(filter: AgentSessionsQuery = {}, options: CallOptions = {}): Promise<AgentSessionsPage> {
     const { raw, with: set } = this.#calls;
-    const filter = needsYou === undefined ? query : ({ ...query, needsYou: needsYou ? 'true' : 'false' } as const);
-    const { sessions, nextCursor, hasMore } = await raw.listAgentSessions({ query: filter, ...set(options) });
+    // Sent as a text, which a boolean becomes.
+    const query: Omit<AgentSessionsQuery, 'needsYou'> = filter;
+    const { sessions, nextCursor, hasMore } = await raw.listAgentSessions({ query, ...set(options) });
     return { sessions: await Promise.all(sessions.map((data) => this.#session(data))), nextCursor, hasMore };
   }
 

@@ -12,6 +12,7 @@ import { Projects } from './projects.ts';
 import { Sandboxes } from './sandboxes.ts';
 import type { WebSocketConstructor } from './streams/web-socket.ts';
 import { Usage } from './usage.ts';
+import { bodyOf, queryOf } from './transport/query.ts';
 import { Transport, type CallOptions, type Credential } from './transport/transport.ts';
 
 export type { Identity, Org };
@@ -77,7 +78,10 @@ export class Berth {
     const { timeoutMs = TIMEOUT_MS, maxRetries = MAX_RETRIES } = options;
     const transport = new Transport({ credential, fetch, timeoutMs, maxRetries });
     this.raw = new RawClient({
-      client: createClient({ baseUrl: this.url, fetch: transport.fetchFor(), throwOnError: true }),
+      client: createClient({
+        ...{ baseUrl: this.url, fetch: transport.fetchFor(), throwOnError: true },
+        ...{ querySerializer: queryOf, bodySerializer: bodyOf },
+      }),
     });
     this.#calls = new Calls({
       raw: this.raw,

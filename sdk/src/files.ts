@@ -14,13 +14,12 @@ import type {
   WrittenFile,
 } from './generated/raw/index.ts';
 import type { FolderEvent, FolderReset, WatchOptions } from './folder-watch.ts';
+import { blobOf, bytesOf, offsetOf, type FileData } from './transfers/content.ts';
 import { exactly, rangeHeaders, type DownloadOptions } from './transfers/download.ts';
 import type { ContinueOptions, ResumableOptions, UploadedPath, UploadSource } from './transfers/resumed-upload.ts';
 import { fromBase64, toBase64 } from './transport/base64.ts';
 import { BerthError } from './transport/errors.ts';
 import type { CallOptions } from './transport/transport.ts';
-
-export type FileData = string | Uint8Array | ArrayBuffer;
 
 /**
  * `ifUnchanged`: `sha256` of the content that the write replaces, or `absent` for a new file.
@@ -28,8 +27,10 @@ export type FileData = string | Uint8Array | ArrayBuffer;
  */
 export type WriteOptions = CallOptions & { ifUnchanged?: string | undefined; mode?: string | undefined };
 
-/** Action, lifetime and limits of a link. */
-export type FileLinkOptions = CallOptions & Omit<CreateFileLinkData['body'], 'path'>;
+/** Action, by default `read`, lifetime and limits of a link. */
+export type FileLinkOptions = CallOptions &
+  Omit<CreateFileLinkData['body'], 'path' | 'action'> &
+  Partial<Pick<CreateFileLinkData['body'], 'action'>>;
 
 /** The content of a file, to be read or cancelled. */
 export interface FileDownload {
@@ -85,7 +86,7 @@ export class SandboxFiles {
     const content =
       typeof data === 'string'
         ? { content: data }
-        : { content: toBase64(new Uint8Array(data)), encoding: 'base64' as const };
+        : { content: toBase64(bytesOf(path, data)), encoding: 'base64' as const };
     const body = { path, ...content, ...given({ ifUnchanged, mode }) };
     return await raw.writeFile({ path: { sandboxId: this.#sandboxId }, body, ...set(options) });
   }
@@ -112,9 +113,11 @@ export class SandboxFiles {
   async append(
     path: string,
     data: Blob | FileData,
-    { offset, mode, signal }: Pick<ContinueOptions, 'mode' | 'signal'> & { offset: number },
+    options: Pick<ContinueOptions, 'mode' | 'signal'> & { offset: number },
   ): Promise<WrittenFile> {
-    const query = { path, offset: String(offset), ...given({ mode }) };
+    const offset = offsetOf(path, options);
+    const { mode, signal } = options;
+    const query = { path, offset, ...given({ mode }) };
     return await this.#put(query, data, { signal, repeatable: true });
   }
 
@@ -229,13 +232,13 @@ export class SandboxFiles {
   }
 
   /**
-   * Creates a link with which anyone reads (GET) or writes (PUT) one file, such as a browser
-   * without an API key; by default for 15 minutes. The sandbox may be asleep, the file absent.
+   * Creates a link with which anyone reads (GET, the default) or writes (PUT) one file, such as a
+   * browser without an API key; by default for 15 minutes. The sandbox may be asleep, the file
+   * absent.
    */
-  async link(path: string, options: FileLinkOptions): Promise<FileLink> {
+  async link(path: string, { action = 'read', timeoutMs, signal, ...terms }: FileLinkOptions = {}): Promise<FileLink> {
     const { raw, with: set } = this.#calls;
-    const { timeoutMs, signal, ...terms } = options;
-    const body = { path, ...terms };
+    const body = { path, action, ...terms };
     const call = await raw.createFileLink({
       path: { sandboxId: this.#sandboxId },
       body,
@@ -261,8 +264,8 @@ export class SandboxFiles {
     data: Blob | FileData,
     init: { signal: AbortSignal | undefined; repeatable?: boolean },
   ): Promise<WrittenFile> {
-    const body = data instanceof Blob ? data : new Blob([typeof data === 'string' ? data : new Uint8Array(data)]);
-    const response = await this.#calls.transfer(this.#sandboxId, query, { method: 'PUT', body, ...init });
+    const call = { method: 'PUT', body: blobOf(query['path'], data), ...init };
+    const response = await this.#calls.transfer(this.#sandboxId, query, call);
     return (await response.json()) as WrittenFile;
   }
 
@@ -283,6 +286,7 @@ export type {
   ChangedPath,
   DownloadOptions,
   FileContent,
+  FileData,
   FileEntry,
   FileLink,
   FilesSnapshot,

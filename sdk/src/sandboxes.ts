@@ -13,6 +13,7 @@ import { SandboxProcesses } from './processes/processes.ts';
 import { SandboxStreams } from './sandbox-streams.ts';
 import { settle } from './calls/settle.ts';
 import { BerthError } from './transport/errors.ts';
+import { required } from './transport/query.ts';
 import { Deadline, delay } from './transport/time.ts';
 import type { CallOptions } from './transport/transport.ts';
 
@@ -37,7 +38,7 @@ export interface CreateOptions extends TransitionOptions {
   idempotencyKey?: string;
 }
 
-/** Filters of a list or a count; a sandbox must match all. */
+/** Filters of a list or a count; a sandbox must match all. Refused if a given one is undefined. */
 export type SandboxFilter = NonNullable<CountSandboxesData['query']>;
 
 /** Filters and order of a list. Default: all, newest first. */
@@ -153,6 +154,7 @@ export class Sandboxes {
     spec: SandboxSpec & Pick<CreateBody, 'getOrCreate'>,
     options: { orgId?: string },
   ): Promise<{ path: { orgId: string }; body: CreateBody }> {
+    if ('projectId' in spec) required(spec.projectId, 'projectId', "use the client's");
     const orgId = await this.#calls.orgId(options.orgId);
     const projectId = await this.#calls.projectId(spec.projectId, orgId);
     return { path: { orgId }, body: { agent: 'agent_one', ...spec, projectId } };

@@ -36,16 +36,13 @@ export class Usage {
   /** Usage of the org, a project or an end user in this billing period. */
   async get({
     orgId,
-    projectId,
-    endUserId,
-    ...options
+    signal,
+    timeoutMs,
+    ...query
   }: OrgCallOptions & { projectId?: string; endUserId?: string } = {}): Promise<OrgUsage> {
     const { raw, with: set } = this.#calls;
-    const query = {
-      ...(projectId === undefined ? {} : { projectId }),
-      ...(endUserId === undefined ? {} : { endUserId }),
-    };
-    return await raw.getOrgUsage({ path: { orgId: await this.#calls.orgId(orgId) }, query, ...set(options) });
+    const path = { orgId: await this.#calls.orgId(orgId) };
+    return await raw.getOrgUsage({ path, query, ...set({ signal, timeoutMs }) });
   }
 
   /** Usage of each end user in this billing period. */

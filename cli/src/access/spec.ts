@@ -26,6 +26,7 @@ export const keyGroup: GroupSpec = {
           flags: '--scope <permission>',
           about: 'permission of the key, repeatable (default: all of your permissions)',
           parse: each,
+          fields: ['scopes'],
         },
         {
           flags: '--expires-in-days <n>',

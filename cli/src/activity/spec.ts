@@ -19,7 +19,7 @@ export const activityCommand: CommandSpec = {
     { flags: '--export', about: 'print all entries as NDJSON, oldest first' },
     { flags: '--after <cursor>', about: 'continue an export behind this cursor' },
     { flags: '--kind <kind>', about: 'only entries of this kind, such as sandbox_created' },
-    { flags: '--sandbox <sandbox>', about: 'only entries of this sandbox' },
+    { flags: '--sandbox <sandbox>', about: 'only entries of this sandbox', fields: ['sandboxId'] },
     { flags: '--project <id>', about: 'only entries of this project' },
   ],
   examples: [

@@ -30,7 +30,7 @@ const ls: CommandSpec = {
   details: 'Shows the last known states and wakes nothing. Without --org and --project, lists all orgs and projects.',
   options: [
     { flags: '--needs-you', about: 'only sessions whose agent waits for an answer' },
-    { flags: '--sandbox <sandbox>', about: 'only sessions of this sandbox' },
+    { flags: '--sandbox <sandbox>', about: 'only sessions of this sandbox', fields: ['sandboxId'] },
     { flags: '--org <id>', about: 'only sessions of this org' },
     { flags: '--project <id>', about: 'only sessions of this project' },
     {
@@ -54,7 +54,9 @@ const get: CommandSpec = {
   name: 'get',
   summary: 'show a session with its last turns and its pending approval',
   arguments: [SESSION],
-  options: [{ flags: '--full', about: 'show up to 128 KiB of the pending approval, with its folder' }],
+  options: [
+    { flags: '--full', about: 'show up to 128 KiB of the pending approval, with its folder', fields: ['detail'] },
+  ],
   examples: [`berth agent get ${AGS}`, `berth agent get ${AGS} --full --json | jq .pendingInput`],
   load: async () => (await import('./ls.ts')).getSession,
 };
@@ -70,7 +72,7 @@ const send: CommandSpec = {
   arguments: [SESSION, { name: '[text...]', about: 'message; without it or with -, stdin is read' }],
   options: [
     { flags: '-w, --wait', about: 'print the replies, and wait for the end of the turn' },
-    { flags: '--key <key>', about: 'key of the message (default: random), to repeat one' },
+    { flags: '--key <key>', about: 'key of the message (default: random), to repeat one', fields: ['requestKey'] },
   ],
   examples: [
     `berth agent send ${AGS} 'Run the tests and fix what fails' --wait`,
@@ -105,7 +107,7 @@ const answer: CommandSpec = {
     'Shows the approval in full and asks. For scripts, --decision with the request id answers without a question. ' +
     'accept: the agent carries out the action. decline: it does not, and goes on. cancel: the turn ends. ' +
     'The first answer counts; repeating it succeeds.',
-  arguments: [SESSION, { name: '[request]', about: 'request id of the approval' }],
+  arguments: [SESSION, { name: '[request]', about: 'request id of the approval', fields: ['requestId'] }],
   options: [{ flags: '--decision <decision>', about: 'the decision', choices: ['accept', 'decline', 'cancel'] }],
   examples: [`berth agent answer ${AGS}`, `berth agent answer ${AGS} 3 --decision decline`],
   load: async () => (await import('./answer.ts')).answer,

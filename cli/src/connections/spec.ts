@@ -44,6 +44,7 @@ const forward: CommandSpec = {
     {
       name: '<ports...>',
       about: 'LOCAL:REMOTE, such as 8080:3000; 3000 for 3000:3000; 0:3000 or :3000 for a free local port',
+      fields: ['port'],
     },
   ],
   options: [{ flags: '--address <address>', about: 'local IP address to listen on', default: '127.0.0.1' }],

@@ -1,11 +1,12 @@
 // Downloads a file by the file routes, and continues at its byte after a broken connection.
-import { mkdtemp, open, rename, rm, type FileHandle } from 'node:fs/promises';
+import { open, rename, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { BerthError, type Berth, type FileDownload, type FileStat, type SandboxFiles } from '@berth/sdk';
 import { CliFailure } from '../output/failure.ts';
 import { plainText } from '../output/plain-text.ts';
 import type { PathThere } from './endpoint.ts';
+import { withStage } from './stage.ts';
 
 /** Failures in a row without a byte in between. */
 const FAILURES_IN_ROW = 6;
@@ -56,16 +57,15 @@ export async function downloadFile(
   to: { beside: string; target: string },
   options: Options,
 ): Promise<void> {
-  const stage = await mkdtemp(join(to.beside, '.berth-cp-'));
-  let isMixed = false;
-  try {
+  const isMixed = await withStage(to.beside, async (stage) => {
     const part = join(stage, 'r');
     const file = await open(part, 'wx', 0o600);
+    let hasChanged: boolean;
     try {
       const download = new Download(files, stat.path, file, options);
       await download.run();
       const { mode, modifiedAt } = await files.stat(stat.path, { signal: options.signal });
-      isMixed = await download.hasChanged();
+      hasChanged = await download.hasChanged();
       // Drops set-user-id and set-group-id.
       await file.chmod(Number.parseInt(mode, 8) & 0o777);
       const modified = modifiedAt === null ? new Date() : new Date(modifiedAt);
@@ -75,9 +75,8 @@ export async function downloadFile(
       await file.close();
     }
     await rename(part, to.target);
-  } finally {
-    await rm(stage, { recursive: true, force: true });
-  }
+    return hasChanged;
+  });
   if (isMixed) {
     throw new CliFailure(
       `${plainText(options.what)} changed while it was copied: the copy may have parts of two versions`,

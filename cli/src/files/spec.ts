@@ -15,7 +15,8 @@ at its byte after a broken connection, or starts again if the file has changed. 
 a single file of 8 MiB or more, also when the same command runs again after it was interrupted: until
 it is complete, its bytes are in a file .berth-cp-... beside the target. A continued upload reports
 so, and compares the SHA-256 of both files before it replaces the target. A download that is killed
-leaves a folder .berth-cp-... beside the target; it can be removed once no download uses it.
+leaves a folder .berth-cp-... beside the target, which a later download to the same folder on this
+host removes after a day.
 
 Exit code: 1 if any entry was not copied; each is reported.`,
   arguments: [
@@ -78,7 +79,7 @@ const mv: CommandSpec = {
     { name: '<source>', about: 'file or folder', fields: ['from'] },
     { name: '<target>', about: 'its new path', fields: ['to'] },
   ],
-  options: [{ flags: '-f, --force', about: 'replace an existing file or empty folder' }],
+  options: [{ flags: '-f, --force', about: 'replace an existing file or empty folder', fields: ['replace'] }],
   examples: [`berth files mv ${ID} hello.py src/hello.py`],
   load: async () => (await import('./folder.ts')).movePath,
 };
@@ -112,7 +113,7 @@ const link: CommandSpec = {
 revoked alone. It ends with the API key that created it, or the access of its creator.`,
   arguments: [SANDBOX, { name: '<path>', about: 'file' }],
   options: [
-    { flags: '--write', about: 'let the holder upload the file instead (PUT)' },
+    { flags: '--write', about: 'let the holder upload the file instead (PUT)', fields: ['action'] },
     {
       flags: '--expires-in <time>',
       about: 'lifetime in seconds, or as 30m or 2h (default: 15m)',
@@ -120,7 +121,7 @@ revoked alone. It ends with the API key that created it, or the access of its cr
       fields: ['expiresInSeconds'],
     },
     { flags: '--max-bytes <bytes>', about: 'refuse larger uploads', parse: wholeNumber(0, 999_999_999_999_999) },
-    { flags: '--no-overwrite', about: 'refuse to replace an existing file' },
+    { flags: '--no-overwrite', about: 'refuse to replace an existing file', fields: ['overwrite'] },
     { flags: '--name <name>', about: 'name of the download (default: that of the file)', fields: ['fileName'] },
   ],
   examples: [

@@ -1,9 +1,9 @@
 // Unpacks an untrusted archive: first into a private folder, then moved to the target as a whole.
 // The sender controls names and contents, never the location.
 import { constants, type Stats } from 'node:fs';
-import { chmod, lstat, mkdir, mkdtemp, open, readdir, rename, rm, symlink, utimes } from 'node:fs/promises';
-import { join } from 'node:path';
+import { chmod, lstat, mkdir, open, readdir, rename, symlink, utimes } from 'node:fs/promises';
 import type { ArchiveEntry, ArchiveReader } from './archive.ts';
+import { withStage } from './stage.ts';
 
 const SLASH = Buffer.from('/');
 const ROOT = Buffer.from('r');
@@ -96,8 +96,7 @@ export async function unpack(
   options: UnpackOptions,
   place: (unpacked: Unpacked) => Promise<void>,
 ): Promise<boolean> {
-  const stage = await mkdtemp(join(beside, '.berth-cp-'));
-  try {
+  return await withStage(beside, async (stage) => {
     const unpacking = new Unpacking(stage, reader, options);
     for (let entry = await reader.next(); entry !== null; entry = await reader.next()) {
       options.signal.throwIfAborted();
@@ -107,9 +106,7 @@ export async function unpack(
     const unpacked = await unpacking.finish();
     if (unpacked !== null) await place(unpacked);
     return unpacked !== null;
-  } finally {
-    await rm(stage, { recursive: true, force: true });
-  }
+  });
 }
 
 class Unpacking {

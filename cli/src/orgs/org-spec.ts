@@ -16,8 +16,14 @@ const caps: CommandSpec = {
       flags: '--machine-hours <hours>',
       about: "the org's own cap; none: use the cap of the plan",
       parse: machineHours,
+      fields: ['sandboxMachineHourLimit'],
     },
-    { flags: '--overage <on|off>', about: 'allow usage beyond the cap', choices: ['on', 'off'] },
+    {
+      flags: '--overage <on|off>',
+      about: 'allow usage beyond the cap',
+      choices: ['on', 'off'],
+      fields: ['sandboxOverageEnabled'],
+    },
   ],
   examples: [
     'berth org caps',
@@ -158,7 +164,7 @@ export const orgGroup: GroupSpec = {
       details:
         'Switching it on needs your own sign-in by single sign-on. API keys keep working; agent tokens of other ' +
         'sign-ins do not.',
-      arguments: [{ name: '<state>', about: 'on or off', choices: ['on', 'off'] }],
+      arguments: [{ name: '<state>', about: 'on or off', choices: ['on', 'off'], fields: ['required'] }],
       examples: ['berth org require-sso on'],
       load: async () => (await import('./sso.ts')).requireSso,
     },

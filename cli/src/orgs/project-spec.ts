@@ -40,8 +40,13 @@ const DEFAULTS: readonly OptionSpec[] = [
   {
     flags: '--repo-token-file <file>',
     about: 'file with the token of the git host; -: read stdin',
+    fields: ['repoCredentials', 'repoCredentials.token'],
   },
-  { flags: '--repo-username <name>', about: 'user name for that token, if the git host requires one' },
+  {
+    flags: '--repo-username <name>',
+    about: 'user name for that token, if the git host requires one',
+    fields: ['repoCredentials.username'],
+  },
 ];
 
 export const projectGroup: GroupSpec = {
@@ -133,6 +138,7 @@ export const projectGroup: GroupSpec = {
           flags: '--machine-hours <hours>',
           about: 'cap of the project; none: no cap',
           parse: machineHours,
+          fields: ['sandboxMachineHourLimit'],
         },
       ],
       examples: ['berth project caps', 'berth project caps prj_uodiunxlni4uyqmllemsqh4l --machine-hours 100'],

@@ -57,7 +57,10 @@ const rm: CommandSpec = {
 const open: CommandSpec = {
   name: 'open',
   summary: 'open a link to a sandbox in the browser, or print it if there is no browser',
-  arguments: [SANDBOX, { name: '<port-or-link>', about: 'port, for a new team link, or id of a public link' }],
+  arguments: [
+    SANDBOX,
+    { name: '<port-or-link>', about: 'port, for a new team link, or id of a public link', fields: ['port'] },
+  ],
   examples: [`berth preview open ${ID} 3000`, `berth preview open ${ID} ${LINK}`],
   load: async () => (await import('./open.ts')).openPreview,
 };

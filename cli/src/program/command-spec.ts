@@ -7,7 +7,7 @@ export interface ArgumentSpec {
   name: string;
   about: string;
   choices?: readonly string[];
-  /** Paths of the request's fields that it sets, if not its name. */
+  /** Paths of the request's fields that it sets, if not its name; an empty one: the whole body. */
   fields?: readonly string[];
 }
 

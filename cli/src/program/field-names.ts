@@ -31,12 +31,13 @@ export function fieldNames(spec: CommandSpec, shared: readonly OptionSpec[], typ
     known.push({ fields: fields ?? [name.replaceAll(/\W/g, '')], name: name.replace('...', ''), typed: true });
   return (field) => {
     const path = field.replace(/^(?:body|query|path)\./, '');
-    for (let steps = path.split('.'); steps.length > 0; steps = steps.slice(0, -1)) {
-      const prefix = steps.join('.');
+    const steps = path.split('.');
+    for (let length = steps.length; length >= 0; length -= 1) {
+      const prefix = steps.slice(0, length).join('.');
       const setters = known.filter(({ fields }) => fields.includes(prefix));
       const setter = setters.findLast((one) => one.typed) ?? setters.at(-1);
       if (setter === undefined) continue;
-      const rest = path.slice(prefix.length + 1);
+      const rest = steps.slice(length).join('.');
       // A number is the place in a list.
       return /^\d*$/.test(rest) ? setter.name : `${setter.name} ${rest}`;
     }

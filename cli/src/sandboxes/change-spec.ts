@@ -50,7 +50,7 @@ export const egress: CommandSpec = {
   details:
     'Takes effect at once in an awake sandbox, and ends its connections that the policy forbids. ' +
     'Private and special ranges are always closed.',
-  arguments: [SANDBOX, { name: '<policy>', about: EGRESS_ABOUT, fields: ['egress'] }],
+  arguments: [SANDBOX, { name: '<policy>', about: EGRESS_ABOUT, fields: [''] }],
   examples: [`berth sandbox egress ${ID} none`, `berth sandbox egress ${ID} 'github.com,*.npmjs.org,:443'`],
   load: async () => (await import('./egress.ts')).setEgress,
 };

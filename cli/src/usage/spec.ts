@@ -9,7 +9,12 @@ const show: CommandSpec = {
   details: 'Set caps with berth org caps and berth project caps.',
   options: [
     { flags: '--project <id>', about: 'only usage of this project, with its own cap' },
-    { flags: '--end-user <id>', about: 'only usage of this end user', parse: textOf(1, END_USER_ID_CHARACTERS) },
+    {
+      flags: '--end-user <id>',
+      about: 'only usage of this end user',
+      parse: textOf(1, END_USER_ID_CHARACTERS),
+      fields: ['endUserId'],
+    },
   ],
   examples: ['berth usage', 'berth usage --end-user customer-7', 'berth usage --json | jq .remainingMachineHours'],
   load: async () => (await import('./show.ts')).showUsage,
@@ -25,7 +30,12 @@ const daily: CommandSpec = {
       parse: wholeNumber(USAGE_DAYS.min, USAGE_DAYS.max),
     },
     { flags: '--project <id>', about: 'only usage of this project' },
-    { flags: '--end-user <id>', about: 'only usage of this end user', parse: textOf(1, END_USER_ID_CHARACTERS) },
+    {
+      flags: '--end-user <id>',
+      about: 'only usage of this end user',
+      parse: textOf(1, END_USER_ID_CHARACTERS),
+      fields: ['endUserId'],
+    },
   ],
   examples: ['berth usage daily', 'berth usage daily --days 7 --end-user customer-7'],
   load: async () => (await import('./daily.ts')).showDailyUsage,

@@ -75,6 +75,7 @@ test('refusals of the service name options and arguments', async () => {
   for (const [words, code, message] of [
     [['sandbox', 'ls', '--status', 'awake'], 2, /^berth: --status must be one of "provisioning", /m],
     [['files', 'chmod', id, '9', 'a'], 2, /^berth: <mode> /m],
+    [['sandbox', 'egress', id, 'github.com,no!name'], 2, /^berth: <policy> names\.1 must be a DNS name /m],
     [['exec', '-e', 'A B=1', id, '--', 'true'], 125, /^berth: --env A B \(name\) /m],
     [['sandbox', 'env', 'set', id, 'A B=1'], 2, /^berth: \[variables\] A B \(name\) /m],
     [

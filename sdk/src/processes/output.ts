@@ -14,12 +14,21 @@ export class ProcessOutput {
   readonly lostBytes: number;
   /** Continues behind it, as `since` of a later call or program. */
   readonly cursor: string;
+  /**
+   * The bytes as UTF-8, with U+FFFD for those that are none. Cut between characters, unless it has
+   * such bytes or NUL.
+   */
+  readonly text: string;
   readonly #content: Content | Uint8Array;
 
   /** Constructed by the SDK. */
   constructor(chunk: Omit<ProcessOutputChunk, keyof Content>, content: Content | Uint8Array) {
     ({ stream: this.stream, offset: this.offset, lostBytes: this.lostBytes, cursor: this.cursor } = chunk);
     this.#content = content;
+    this.text =
+      'data' in content && content.encoding === 'utf8'
+        ? content.data
+        : new TextDecoder('utf-8', { ignoreBOM: true }).decode(this.bytes);
   }
 
   get bytes(): Uint8Array {
@@ -28,12 +37,8 @@ export class ProcessOutput {
     return encoding === 'utf8' ? new TextEncoder().encode(data) : fromBase64(data);
   }
 
-  /**
-   * The bytes as UTF-8, with U+FFFD for those that are none. Cut between characters, unless it has
-   * such bytes or NUL.
-   */
-  get text(): string {
-    if (!(this.#content instanceof Uint8Array) && this.#content.encoding === 'utf8') return this.#content.data;
-    return new TextDecoder('utf-8', { ignoreBOM: true }).decode(this.bytes);
+  /** Its text. */
+  toString(): string {
+    return this.text;
   }
 }

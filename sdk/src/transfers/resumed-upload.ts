@@ -67,7 +67,7 @@ export async function continueUpload(
   options: ContinueOptions,
 ): Promise<void> {
   const { mode, signal, onProgress } = options;
-  const { size } = source;
+  const { size } = checked(path, source);
   const { partBytes = Math.min(Math.max(LEAST_BYTES, size / 100), MOST_BYTES) } = options;
   if (!(partBytes >= 1)) throw wrong('configuration', `partBytes: ${partBytes}`);
   let most = -1;
@@ -103,7 +103,7 @@ export async function uploadResumable(
   options: ResumableOptions,
 ): Promise<UploadedPath> {
   const { mode, signal } = options;
-  const part = partOf(path, source, options.key);
+  const part = partOf(path, checked(path, source), options.key);
   const atOnce = async (): Promise<UploadedPath> =>
     await files.upload(path, await source.slice(0, source.size), { mode, signal });
   try {
@@ -153,6 +153,13 @@ async function statOrNull(files: Files, path: string, signal: AbortSignal | unde
     if (codeOf(error) !== 'file_not_found') throw error;
     return null;
   });
+}
+
+/** Throws for a value that is no source, such as undefined. */
+function checked(path: string, source: UploadSource): UploadSource {
+  const found: Partial<UploadSource> | null | undefined = source;
+  if (typeof found?.slice === 'function' && Number.isSafeInteger(found.size)) return source;
+  throw wrong('configuration', `cannot upload ${path}: the source must have a size and a slice, as a Blob has`);
 }
 
 /** Path of the part of an upload: the same for the same content and target. */

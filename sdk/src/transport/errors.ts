@@ -6,7 +6,7 @@ import type { ErrorCode } from '../generated/raw/index.ts';
  * - `connection_failed`: no complete response
  * - `timeout`: no response in time
  * - `invalid_answer`: a response that is not Berth's
- * - `configuration`: invalid client options
+ * - `configuration`: invalid options of the client or arguments of a call
  * - `command_failed`: see {@link CommandResult.orThrow}
  * - `unexpected_status`: a sandbox settled in another status
  * - `process_exited`: the process that {@link SandboxStreams.waitForPort} watched has ended

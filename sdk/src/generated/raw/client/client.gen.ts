@@ -11,7 +11,6 @@ import {
   getParseAs,
   mergeConfigs,
   mergeHeaders,
-  setAuthParams,
 } from './utils.gen.ts';
 
 type ReqInit = Omit<RequestInit, 'body' | 'headers'> & {
@@ -46,10 +45,6 @@ export const createClient = (config: Config = {}): Client => {
       headers: mergeHeaders(_config.headers, options.headers),
       serializedBody: undefined as string | undefined,
     };
-
-    if (opts.security) {
-      await setAuthParams(opts);
-    }
 
     if (opts.requestValidator) {
       await opts.requestValidator(opts);

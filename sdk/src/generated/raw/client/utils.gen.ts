@@ -161,9 +161,7 @@ export const buildUrl: Client['buildUrl'] = (options) =>
     path: options.path,
     query: options.query,
     querySerializer:
-      typeof options.querySerializer === 'function'
-        ? options.querySerializer
-        : createQuerySerializer(options.querySerializer),
+      options.querySerializer,
     url: options.url,
   });
 
@@ -290,18 +288,6 @@ export const createInterceptors = <Req, Res, Err, Options>(): Middleware<
   response: new Interceptors<ResInterceptor<Res, Req, Options>>(),
 });
 
-const defaultQuerySerializer = createQuerySerializer({
-  allowReserved: false,
-  array: {
-    explode: true,
-    style: 'form',
-  },
-  object: {
-    explode: true,
-    style: 'deepObject',
-  },
-});
-
 const defaultHeaders = {
   'Content-Type': 'application/json',
 };
@@ -309,9 +295,7 @@ const defaultHeaders = {
 export const createConfig = <T extends ClientOptions = ClientOptions>(
   override: Config<Omit<ClientOptions, keyof T> & T> = {},
 ): Config<Omit<ClientOptions, keyof T> & T> => ({
-  ...jsonBodySerializer,
   headers: defaultHeaders,
   parseAs: 'auto',
-  querySerializer: defaultQuerySerializer,
   ...override,
 });
