@@ -29,9 +29,9 @@ export function bodyOf(body: unknown): string {
   });
 }
 
-/** Throws for an absent value. @param effect of its omission */
+/** Throws for an absent value and an empty list. @param effect of its omission */
 export function required(value: unknown, name: string, effect: string): void {
-  if (value !== undefined && value !== null) return;
-  const message = `cannot send the request: ${name} is ${String(value)}. Omit it to ${effect}`;
+  if (value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0)) return;
+  const message = `cannot send the request: ${name} is ${JSON.stringify(value)}. Omit it to ${effect}`;
   throw new BerthError(message, { code: 'configuration' });
 }

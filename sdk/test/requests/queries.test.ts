@@ -35,7 +35,7 @@ const NO_FILTERS = new Set([
   ...['path', 'depth', 'recursive'],
 ]);
 
-test('every filter of the API is refused if it is undefined or null, other parameters are omitted', () => {
+test('every filter of the API is refused if it is undefined, null or an empty list, other parameters are omitted', () => {
   const names = new Set<string>();
   for (const { request, websocket, upload, response } of ROUTES) {
     if (websocket !== true && upload !== true && response.bytes !== true)
@@ -43,7 +43,7 @@ test('every filter of the API is refused if it is undefined or null, other param
   }
   assert.ok(names.has('endUserId') && names.has('after'));
   for (const name of names) {
-    for (const value of [undefined, null]) {
+    for (const value of [undefined, null, []]) {
       if (NO_FILTERS.has(name)) assert.equal(queryOf({ [name]: value }), '', name);
       else assert.throws(() => queryOf({ [name]: value }), { code: 'configuration' }, name);
     }
