@@ -11,8 +11,15 @@ import { variablesOf } from '../../keeper/environment.ts';
 import { OomProtection } from '../../machine/oom-protection.ts';
 import { spawnAgent } from '../agent-spawn.ts';
 import type { BridgeConfig } from '../config.ts';
-import { DriverRefusal, type AgentDriver, type DriverEvents, type DriverStart, type ReadyAgent } from '../driver.ts';
-import { DRIVERS } from './drivers.ts';
+import {
+  DriverRefusal,
+  type AgentDriver,
+  type DriverStart,
+  type ReadyAgent,
+  type TerminalEvents,
+  type TerminalStart,
+} from '../driver.ts';
+import { DRIVERS, TERMINAL_DRIVERS } from './drivers.ts';
 import { SessionFiles, type SessionState } from '../files.ts';
 import { receiveLines, sendLine, type BridgeOperation, type BridgeRequest } from '../lines.ts';
 import { killIfAlive, killSince, ticksNow } from '../processes.ts';
@@ -43,6 +50,7 @@ const files = new SessionFiles(config.folder);
 const initial = files.state() as SessionState;
 const daemons = new Set<Socket>();
 const isTerminal = config.surface === 'terminal';
+const terminalDriver = isTerminal && !config.scripted ? TERMINAL_DRIVERS[config.agent] : undefined;
 let driver: ReadyAgent | null = null;
 let agent: ProcessIdentity | null = null;
 let startAbort = new AbortController();
@@ -52,7 +60,10 @@ let idleTimer: NodeJS.Timeout | undefined;
 const scope = { sessionId: config.sessionId, cgroup: config.cgroup };
 const session = new Session(
   files,
-  { ...initial, view: { ...initial.view, bridgeVersion } },
+  {
+    ...initial,
+    view: { ...initial.view, bridgeVersion, conversation: terminalDriver === undefined ? undefined : 'pending' },
+  },
   {
     changed: (view) => {
       for (const daemon of daemons) sendLine(daemon, { view, refusal });
@@ -83,16 +94,18 @@ async function startAgent(): Promise<void> {
   const abort = new AbortController();
   startAbort = abort;
   const isCurrent = (): boolean => startAbort === abort && !abort.signal.aborted;
-  const events: DriverEvents = {
+  const events: TerminalEvents = {
     reply: (text) => isCurrent() && session.reply(text),
     ask: (prompt, answer) => (isCurrent() ? session.ask(prompt, answer) : () => {}),
     sign: () => isCurrent() && session.sign(),
+    shows: (savedId) => isCurrent() && session.shows(savedId),
+    begins: (text, end) => isCurrent() && session.begins(text, end),
     exited: (message) => {
       if (isCurrent()) void agentExited(message, abort);
     },
   };
   try {
-    const given: DriverStart = {
+    const given: TerminalStart = {
       savedId: session.savedId,
       gatewayUrl: config.gatewayUrl,
       folder: config.codeFolder,
@@ -101,7 +114,7 @@ async function startAgent(): Promise<void> {
       events,
       signal: abort.signal,
     };
-    const talking = isTerminal ? null : await startDriver(given);
+    const talking = await startDriver(given);
     const started = talking ?? (await startProgram(given));
     agent = await readProcess(started.pid);
     driver = started;
@@ -117,8 +130,10 @@ async function startAgent(): Promise<void> {
   }
 }
 
-function startDriver(given: DriverStart): Promise<AgentDriver> {
-  return (config.scripted ? startScripted : known(DRIVERS))(given);
+/** Null for a program in a terminal whose conversation no driver takes part in. */
+async function startDriver(given: TerminalStart): Promise<AgentDriver | null> {
+  if (isTerminal) return (await terminalDriver?.(given, config.sessionId)) ?? null;
+  return await (config.scripted ? startScripted : known(DRIVERS))(given);
 }
 
 function startProgram(given: DriverStart): Promise<ReadyAgent> {
@@ -179,7 +194,8 @@ function exit(code: number): void {
 
 const operations: { [O in BridgeOperation]: (request: never) => object } = {
   message: ({ turnId, text, author, keyed }: { turnId: string; text: string; author: string; keyed: boolean }) => {
-    if (isTerminal) throw new AgentRefused('agent_unsupported', 'the terminal of an agent takes no messages');
+    if (isTerminal && terminalDriver === undefined)
+      throw new AgentRefused('agent_unsupported', 'the terminal of this agent takes no messages');
 
     clearTimeout(idleTimer);
     return session.take(turnId, text, author, keyed);
