@@ -584,6 +584,31 @@ export const AGENT_OPERATIONS = {
     "suspended": [],
     "stopped": [],
     "gone": []
+  },
+  "terminalPending": {
+    "starting": [],
+    "ready": [
+      "output"
+    ],
+    "suspended": [],
+    "stopped": [
+      "output"
+    ],
+    "gone": []
+  },
+  "terminalOpen": {
+    "starting": [],
+    "ready": [
+      "messages",
+      "output",
+      "approvals",
+      "interruption"
+    ],
+    "suspended": [],
+    "stopped": [
+      "output"
+    ],
+    "gone": []
   }
 } as const;
 
