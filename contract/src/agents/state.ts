@@ -141,12 +141,18 @@ export const AGENT_OPERATIONS: {
   },
   // People talk to the agent in its own program.
   terminal: { starting: [], ready: [], suspended: [], stopped: [], gone: [] },
-  terminalPending: { starting: [], ready: ['output'], suspended: [], stopped: ['output'], gone: [] },
-  terminalOpen: {
-    starting: [],
-    ready: ['messages', 'output', 'approvals', 'interruption'],
+  terminalPending: {
+    starting: ['output'],
+    ready: ['output', 'recovery'],
     suspended: [],
-    stopped: ['output'],
+    stopped: ['output', 'recovery'],
+    gone: [],
+  },
+  terminalOpen: {
+    starting: ['output'],
+    ready: ['messages', 'output', 'approvals', 'interruption', 'recovery'],
+    suspended: [],
+    stopped: ['output', 'recovery'],
     gone: [],
   },
 };

@@ -34,8 +34,8 @@ export interface DriverEvents {
 
 /** Events of a driver whose program a person uses too. */
 export interface TerminalEvents extends DriverEvents {
-  /** The program shows this conversation; messages go to it from now on. */
-  shows(savedId: string): void;
+  /** The program shows the conversation `savedId` of the driver; messages go to it from now on. */
+  shows(): void;
   /** A person begins a turn, which `end` runs. False, without a turn, while another is active. */
   begins(text: string, end: () => Promise<TurnEnd>): boolean;
 }
@@ -62,6 +62,8 @@ export interface DriverStart {
 }
 
 export interface TerminalStart extends DriverStart {
+  /** Refuses to start without the saved conversation. */
+  mustResume: boolean;
   events: TerminalEvents;
 }
 
@@ -69,6 +71,8 @@ export interface TerminalStart extends DriverStart {
 export interface ReadyAgent {
   /** Process of the agent. */
   readonly pid: number;
+  /** Its further processes. */
+  readonly otherPids?: readonly number[];
   /** Ends the agent. */
   close(): Promise<void>;
 }

@@ -33,6 +33,8 @@ export interface SessionState {
 interface Owners {
   bridge: ProcessIdentity;
   agent: ProcessIdentity | null;
+  /** Further processes of the agent. */
+  others?: readonly ProcessIdentity[];
 }
 
 export type TurnLine =

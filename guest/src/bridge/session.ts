@@ -58,15 +58,14 @@ export class Session {
   /** The agent is ready; null: it takes no messages. */
   ready(driver: AgentDriver | null): void {
     this.#driver = driver;
-    this.#state.savedId = driver?.savedId ?? this.#state.savedId;
+    if (this.view.conversation === undefined) this.#state.savedId = driver?.savedId ?? null;
     const conversation = driver?.savedId == null ? 'pending' : 'open';
     this.#change({ bridge: 'ready', bridgeReason: null, ...(this.view.conversation && { conversation }) });
     this.flush();
   }
 
   /** The agent's program shows this conversation, which messages go to. */
-  shows(savedId: string): void {
-    this.#state.savedId = savedId;
+  shows(): void {
     this.#change({ conversation: 'open' });
     this.flush();
   }
@@ -218,6 +217,7 @@ export class Session {
   }
 
   #begin(message: Message): ActiveTurn {
+    this.#state.savedId = this.#driver?.savedId ?? null;
     this.#active = this.#records.begin({ number: this.#state.nextNumber++, ...message });
     this.#change({ turn: this.#active.turn });
     return this.#active;

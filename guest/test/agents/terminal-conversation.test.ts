@@ -1,10 +1,11 @@
 // The conversation of an agent's program in a terminal, shared by the person at its keys and by
 // callers, with a program in the place of Codex.
 import assert from 'node:assert/strict';
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { readProcess } from '@berth/os/process-identity.ts';
 import type { GuestTurn } from '@berth/protocol/agents.ts';
 import { runs, testUid, until } from '../daemon.ts';
 import { AgentDaemon, newTurn, type TestSession } from './agent-daemon.ts';
@@ -141,6 +142,21 @@ test('either side ends the turn of the other', async (t) => {
   assert.equal((await session.view()).prompt, null);
 });
 
+test('an agent that ignores an interrupt is ended, and its conversation resumed', async (t) => {
+  const { session, person } = await sharedIn(t);
+  const [, thread = ''] = await person.shows(/thread (\S+) untrusted/);
+  person.type('deaf\r');
+  const { turnId } = await personsTurn(session);
+  await session.interrupt();
+  await session.reaches(turnId, 'canceled');
+  await until('the program is back', async () => {
+    const { bridge, conversation } = await session.view();
+    return bridge === 'ready' && conversation === 'open';
+  });
+  await (await Connected.open(session)).shows(new RegExp(`thread ${thread} `));
+  assert.equal((await session.run('say next')).state, 'completed');
+});
+
 test('messages follow the thread that the program shows, and wait for its first', async (t) => {
   const agents = await daemonWithCodex(t);
   await writeFile(join(agents.daemon.codeFolder, 'hold'), '');
@@ -191,3 +207,68 @@ for (const killed of ['program', 'app-server', 'bridge'] as const) {
     assert.equal((await agents.start(session.id, { surface: 'terminal', scripted: false })).outcome, 'ready');
   });
 }
+
+/** Ends the program of the session as its person does. */
+async function quit({ session, person }: Shared): Promise<void> {
+  person.type('/quit\r');
+  await session.stopped();
+}
+
+const TERMINAL = { surface: 'terminal', scripted: false } as const;
+const RECOVER = { ...TERMINAL, mode: 'recover' } as const;
+
+for (const mode of ['recover', 'create'] as const) {
+  test(`a terminal started again to ${mode} resumes its conversation, and cursors stay valid`, async (t) => {
+    const shared = await sharedIn(t);
+    const { agents, session, person } = shared;
+    const [, thread = ''] = await person.shows(/thread (\S+) untrusted/);
+    assert.equal((await session.run('say before')).state, 'completed');
+    const { seq = 0 } = (await session.output()).replies[0] ?? {};
+    // A thread without a message is not saved.
+    person.type('/new\r');
+    await person.shows(/thread \S+ never/);
+    await quit(shared);
+
+    assert.equal((await agents.start(session.id, { ...TERMINAL, mode })).outcome, 'ready');
+    await until('the conversation is open', async () => (await session.view()).conversation === 'open');
+    await (await Connected.open(session)).shows(new RegExp(`thread ${thread} `));
+    assert.equal((await session.run('say after')).state, 'completed');
+    assert.deepEqual(await session.texts(seq), ['after']);
+  });
+}
+
+test('a recovery leaves a ready terminal alone', async (t) => {
+  const { agents, session } = await sharedIn(t);
+  const owners = await session.owners();
+  assert.equal((await agents.start(session.id, RECOVER)).outcome, 'ready');
+  assert.deepEqual(await session.owners(), owners);
+});
+
+test('a recovery without a saved conversation is refused; the next opening begins another', async (t) => {
+  const shared = await sharedIn(t);
+  const { agents, session } = shared;
+  await session.run('say before');
+  await quit(shared);
+  await rm(join(agents.daemon.codeFolder, 'fake-threads'), { recursive: true });
+  const refused = await agents.start(session.id, RECOVER);
+  assert.deepEqual([refused.outcome, 'code' in refused && refused.code], ['refused', 'agent_conversation_missing']);
+  assert.equal((await agents.start(session.id, TERMINAL)).outcome, 'ready');
+  await until('the conversation is open', async () => (await session.view()).conversation === 'open');
+  assert.equal((await session.run('say after')).state, 'completed');
+});
+
+test('a recovery is refused while a recorded process is alive, and without the record', async (t) => {
+  const shared = await sharedIn(t);
+  const { agents, session } = shared;
+  await session.run('say before');
+  const owners = JSON.parse(await readFile(join(session.folder, 'owner.json'), 'utf8')) as { others: unknown[] };
+  assert.equal(owners.others.length, 1);
+  await quit(shared);
+  const alive = await readProcess(process.pid);
+  await writeFile(join(session.folder, 'owner.json'), JSON.stringify({ ...owners, others: [alive] }));
+  const refused = await agents.start(session.id, RECOVER);
+  assert.deepEqual([refused.outcome, 'code' in refused && refused.code], ['refused', 'agent_process_alive']);
+  await rm(join(session.folder, 'owner.json'));
+  const unknown = await agents.start(session.id, RECOVER);
+  assert.deepEqual([unknown.outcome, 'code' in unknown && unknown.code], ['refused', 'agent_conversation_missing']);
+});

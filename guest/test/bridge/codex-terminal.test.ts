@@ -21,12 +21,13 @@ after(() => models.close());
 /** Codex in a terminal, with the part of a session that lets one turn run at a time. */
 class Terminal {
   readonly replies: string[] = [];
-  readonly shown: string[] = [];
   readonly exits: string[] = [];
   readonly ends: TurnEnd[] = [];
   readonly refused: string[] = [];
   prompt: { prompt: AgentPrompt; answer(decision: Decision): void } | null = null;
   isBusy = false;
+  /** Conversations that the program has shown. */
+  shown = 0;
   driver!: AgentDriver;
   readonly #id = randomUUID();
   readonly #home: AgentHome;
@@ -35,18 +36,18 @@ class Terminal {
     this.#home = home;
   }
 
-  static async start(home: AgentHome): Promise<Terminal> {
+  static async start(home: AgentHome, savedId: string | null = null, mustResume = false): Promise<Terminal> {
     const terminal = new Terminal(home);
     const program = await realAgent('codex');
     terminal.driver = await startCodexTerminal(
       {
-        ...{ savedId: null, gatewayUrl: models.url, folder: home.work, program },
+        ...{ savedId, mustResume, gatewayUrl: models.url, folder: home.work, program },
         ...{ spawn: (file, args, env) => home.spawn(file, args, env), signal: AbortSignal.timeout(120_000) },
         events: {
           reply: (reply) => void terminal.replies.push(reply),
           sign: () => undefined,
           exited: (message) => void terminal.exits.push(message),
-          shows: (id) => void terminal.shown.push(id),
+          shows: () => void (terminal.shown += 1),
           ask: (prompt, answer) => {
             terminal.prompt = { prompt, answer };
             return () => void (terminal.prompt = null);
@@ -60,7 +61,7 @@ class Terminal {
       },
       terminal.#id,
     );
-    await untilTrue('a conversation', () => terminal.shown.length > 0);
+    await untilTrue('a conversation', () => terminal.shown > 0);
     await terminal.shows('Ask Codex to do anything');
     return terminal;
   }
@@ -151,11 +152,11 @@ describe('codex in a terminal', { skip: process.arch !== 'x64' }, () => {
     await terminal.driver.interrupt();
     await untilTrue('the end of the turn', () => !terminal.isBusy);
     assert.equal(terminal.ends.at(-1)?.state, 'canceled');
-    await untilTrue('the program is idle', async () => !(await terminal.screen()).includes('esc to interrupt'));
+    await terminal.shows('Conversation interrupted');
 
     const turn = terminal.run('@slow 200000');
     await untilTrue('a call of the model', () => models.callsFor('@slow 200000') > 0);
-    await terminal.shows('esc to interrupt');
+    await terminal.shows('@slow 200000');
     await terminal.key('Escape');
     assert.deepEqual(await turn, { state: 'canceled' });
     terminal.replies.length = 0;
@@ -174,18 +175,36 @@ describe('codex in a terminal', { skip: process.arch !== 'x64' }, () => {
   });
 
   test('messages go to the thread that a person starts', async () => {
+    const { savedId } = terminal.driver;
     await terminal.key('C-u');
     await terminal.type('/new');
-    await untilTrue('another thread', () => terminal.shown.length === 2);
-    assert.notEqual(terminal.shown[0], terminal.shown[1]);
+    await untilTrue('another thread', () => terminal.shown === 2);
+    assert.notEqual(terminal.driver.savedId, savedId);
     assert.deepEqual(await terminal.run('@history'), { state: 'completed' });
     await terminal.shows('@history');
     terminal.replies.length = 0;
   });
 
-  test('a person who exits ends the agent', async () => {
+  test('a person who exits ends the agent, and another start resumes the conversation', async () => {
+    const { savedId } = terminal.driver;
+    await terminal.run('@say remembered');
     await terminal.type('/quit');
     await untilTrue('the exit', () => terminal.exits.length > 0);
     assert.match(terminal.exits.join(), /tmux exited with code 0/);
+    await terminal.driver.close();
+
+    terminal = await Terminal.start(home, savedId, true);
+    assert.equal(terminal.driver.savedId, savedId);
+    await terminal.shows('• remembered');
+    assert.deepEqual(await terminal.run('@history'), { state: 'completed' });
+    assert.match(terminal.replies.join(), /remembered/);
+  });
+
+  test('a conversation that Codex does not have is refused, or begun anew', async () => {
+    const unknown = '6f9c8e6c-5a2f-4a43-9b39-2f6a8f6c3c99';
+    await assert.rejects(Terminal.start(home, unknown, true), { code: 'agent_conversation_missing' });
+    const another = await Terminal.start(home, unknown);
+    assert.notEqual(another.driver.savedId, unknown);
+    await another.driver.close();
   });
 });

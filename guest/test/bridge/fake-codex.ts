@@ -3,6 +3,7 @@
 //
 //   say TEXT   a reply        ask COMMAND   asks for an approval of the command
 //   hang       runs until it is interrupted
+//   deaf       runs, and ignores interrupts
 //
 // Lines typed into the program: a text is a message, `/new` starts a thread, `/yes` and `/no`
 // answer an approval, `/stop` interrupts, `/quit` exits. `/late TEXT` sends a message as a program
@@ -38,12 +39,14 @@ function serve(): void {
     const stopped = Promise.withResolvers<'interrupted'>();
     const turn = { threadId, id: `turn-${counter}`, stop: () => stopped.resolve('interrupted'), texts: [text] };
     active = turn;
+    writeFileSync(join(home, threadId), '');
     send({ method: 'turn/started', params: { threadId, turn: { id: turn.id } } });
     send({ method: 'item/started', params: { threadId, item: { type: 'userMessage', text } } });
     let status = 'completed';
     for (const line of text.split('\n')) {
       const [word, ...rest] = line.split(' ');
       if (word === 'hang') status = await stopped.promise;
+      if (word === 'deaf') await new Promise(() => undefined);
       if (word === 'ask') {
         counter += 1;
         const id = counter;
@@ -60,7 +63,6 @@ function serve(): void {
       if (word === 'say') reply(threadId, rest.join(' '));
     }
     active = null;
-    writeFileSync(join(home, threadId), '');
     send({ method: 'turn/completed', params: { threadId, turn: { id: turn.id, status } } });
   };
   const reply = (threadId: string, text: string): void =>
@@ -103,7 +105,7 @@ function serve(): void {
 function show(path: string, resumed: string | undefined): void {
   const headers = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' };
   request({ socketPath: path, headers: { ...headers, 'sec-websocket-version': '13' } })
-    .once('upgrade', (_response, socket) => talk(socket as Socket, resumed))
+    .once('upgrade', (_response, socket) => talk(socket, resumed))
     .end();
 }
 

@@ -586,27 +586,35 @@ export const AGENT_OPERATIONS = {
     "gone": []
   },
   "terminalPending": {
-    "starting": [],
-    "ready": [
+    "starting": [
       "output"
+    ],
+    "ready": [
+      "output",
+      "recovery"
     ],
     "suspended": [],
     "stopped": [
-      "output"
+      "output",
+      "recovery"
     ],
     "gone": []
   },
   "terminalOpen": {
-    "starting": [],
+    "starting": [
+      "output"
+    ],
     "ready": [
       "messages",
       "output",
       "approvals",
-      "interruption"
+      "interruption",
+      "recovery"
     ],
     "suspended": [],
     "stopped": [
-      "output"
+      "output",
+      "recovery"
     ],
     "gone": []
   }

@@ -17,12 +17,16 @@ beforeEach(() => {
   api.front.stream = () => (caller) => void caller.pipe(caller);
 });
 
-async function terminalIn(conversation: 'pending' | 'open' = 'open'): Promise<AgentSessionUnderTest> {
-  const { id } = await api.makeSandbox('ready');
-  const path = `/v1/sandboxes/${id}/terminal?agent=true&cols=80&rows=24`;
+async function open(sandboxId: string): Promise<void> {
+  const path = `/v1/sandboxes/${sandboxId}/terminal?agent=true&cols=80&rows=24`;
   const opened = await requestWebSocket(`${api.url}${path}`, { authorization: `Bearer ${api.token}` });
   assert.ok('socket' in opened, JSON.stringify(opened));
   opened.socket.terminate();
+}
+
+async function terminalIn(conversation: 'pending' | 'open' = 'open'): Promise<AgentSessionUnderTest> {
+  const { id } = await api.makeSandbox('ready');
+  await open(id);
   const [session] = (await api.call('GET', `/v1/agent-sessions?sandboxId=${id}`)).body.sessions;
   const terminal = new AgentSessionUnderTest(api, id, session.id);
   terminal.guest.change({ conversation });
@@ -37,11 +41,13 @@ async function watch(): Promise<void> {
   await new AgentTurns({ context, session: { isLeader: () => Promise.resolve(true) }, withTurns: true }).tick();
 }
 
-const OPERATIONS = ['messages', 'output', 'approvals', 'interruption'];
+const OPERATIONS = ['messages', 'output', 'approvals', 'interruption', 'recovery'];
 
 test('a terminal shows its operations once its program shows a conversation', async () => {
   const terminal = await terminalIn('pending');
-  assert.deepEqual((await terminal.get()).body.communication, { status: 'starting', capabilities: ['output'] });
+  assert.deepEqual((await terminal.get()).body.communication, {
+    ...{ status: 'starting', capabilities: ['output', 'recovery'] },
+  });
   api.agents.before = ({ verb }) => {
     if (verb === 'messages') throw new ExecRefusal('agent_not_ready', 'no');
   };
@@ -64,7 +70,34 @@ test('a terminal shows its operations once its program shows a conversation', as
   );
   terminal.guest.end('canceled');
   terminal.guest.change({ bridge: 'stopped', bridgeReason: 'agent_ended' });
-  assert.deepEqual((await terminal.get()).body.communication, { status: 'stopped', capabilities: ['output'] });
+  assert.deepEqual((await terminal.get()).body.communication, {
+    status: 'stopped',
+    capabilities: ['output', 'recovery'],
+  });
+});
+
+test('a recovery needs the saved conversation, and an opening does not', async () => {
+  const terminal = await terminalIn();
+  await terminal.turn('work');
+  terminal.guest.end();
+  const startsAs = async (act: () => Promise<unknown>): Promise<unknown> => {
+    terminal.guest.change({ bridge: 'stopped', bridgeReason: 'agent_ended' });
+    await terminal.get();
+    await act();
+    const { body } = api.agents.calls.findLast(({ verb }) => verb === 'start') ?? {};
+    return [body?.['mode'], body?.['surface'], body?.['approvals']];
+  };
+  assert.deepEqual(await startsAs(() => open(terminal.sandboxId)), ['create', 'terminal', 'ask']);
+  const recover = async (): Promise<void> => {
+    const { status, body } = await terminal.call('POST', '/recover');
+    assert.deepEqual([status, body.id, body.bridgeState], [200, terminal.id, 'ready']);
+  };
+  assert.deepEqual(await startsAs(recover), ['recover', 'terminal', 'ask']);
+  api.agents.before = ({ verb }) => {
+    if (verb === 'start') throw new ExecRefusal('agent_process_alive', 'no');
+  };
+  terminal.guest.change({ bridge: 'stopped', bridgeReason: 'agent_ended' });
+  assertRefused(await terminal.call('POST', '/recover'), 409, 'agent_process_alive');
 });
 
 test('turns of people are listed with their states and replies, and leave no entries', async () => {

@@ -7,7 +7,7 @@ import type { Server } from 'node:net';
 import { join } from 'node:path';
 import { messageOf } from '@berth/os/errors.ts';
 import { AgentProcess, jsonOf, listOf, programOf, textOf, type Json } from '../agent-process.ts';
-import type { AgentDriver, ReadyAgent, TerminalStart, TurnEnd } from '../driver.ts';
+import { DriverRefusal, type AgentDriver, type ReadyAgent, type TerminalStart, type TurnEnd } from '../driver.ts';
 import { startTerminal } from '../terminal/terminal.ts';
 import { listenForPrograms, type ClientEvents, type WebSocketClient } from '../terminal/websocket.ts';
 import { CODEX_ASKS, CODEX_ENVIRONMENT, CODEX_SANDBOX, codexArguments, codexTerminalArguments } from './program.ts';
@@ -51,8 +51,8 @@ class CodexTerminal implements AgentDriver {
   #server: Server | null = null;
   #terminal: ReadyAgent | null = null;
   #client: WebSocketClient | null = null;
-  /** Response to the first `initialize`; each connection of the program sends one. */
-  #greeting: Json | null = null;
+  /** Result of `initialize`, which each connection of the program calls. */
+  #greeting: Json = {};
   #threadId: string | null = null;
 
   constructor(start: TerminalStart) {
@@ -76,25 +76,42 @@ class CodexTerminal implements AgentDriver {
     return this.#terminal?.pid ?? 0;
   }
 
+  get otherPids(): readonly number[] {
+    return this.#process === null ? [] : [this.#process.pid];
+  }
+
   async open(sessionId: string): Promise<void> {
-    const { gatewayUrl, spawn, events } = this.#start;
+    const { gatewayUrl, events } = this.#start;
     const path = join(this.#folder, 'codex.sock');
     this.#server = await listenForPrograms(path, (client) => this.#connected(client));
     chmodSync(this.#folder, 0o711);
     chmodSync(path, 0o666);
-    this.#process = new AgentProcess(spawn(this.#program, codexArguments(gatewayUrl), CODEX_ENVIRONMENT), {
+    this.#process = new AgentProcess(this.#start.spawn(this.#program, codexArguments(gatewayUrl), CODEX_ENVIRONMENT), {
       message: (message) => this.#received(message),
       exited: (reason) => {
-        this.end();
+        this.end(reason);
         events.exited(reason);
       },
     });
-    const { savedId } = this.#start;
+    const savedId = await this.#initialize();
     const resume = savedId === null ? [] : ['resume', savedId];
     const args = [...resume, '--remote', `unix://${path}`, ...codexTerminalArguments(gatewayUrl)];
     this.#terminal = await startTerminal(this.#start, sessionId, {
       ...{ file: this.#program, args, env: CODEX_ENVIRONMENT },
     });
+  }
+
+  /** Returns the conversation to resume; null if Codex has not saved one. */
+  async #initialize(): Promise<string | null> {
+    const { savedId, mustResume, program } = this.#start;
+    const capabilities = { requiredHumanApproval: true, experimentalApi: true, requestAttestation: false };
+    const clientInfo = { name: 'codex-tui', title: null, version: program.version };
+    this.#greeting = await this.#rpc.call('initialize', { clientInfo, capabilities });
+    this.#rpc.notify('initialized');
+    const found = savedId !== null && (await this.#rpc.call('thread/read', { threadId: savedId }).catch(() => null));
+    if (found) return savedId;
+    if (mustResume) throw new DriverRefusal('agent_conversation_missing', 'Codex has no saved conversation');
+    return null;
   }
 
   async run(turnId: string, text: string): Promise<TurnEnd> {
@@ -106,20 +123,21 @@ class CodexTerminal implements AgentDriver {
   }
 
   async close(): Promise<void> {
-    const closing = [this.#terminal?.close(), this.#process?.close()];
-    await Promise.all(closing);
+    const exited = this.#process?.close();
+    await this.#terminal?.close();
+    await exited;
     this.end();
   }
 
   /** Ends the app-server at once; its program follows. */
-  end(): void {
+  end(reason = 'the agent has ended'): void {
     this.#turns.withdrawAll();
     this.#process?.kill();
     this.#client?.close();
     this.#server?.close();
     rmSync(this.#folder, { recursive: true, force: true });
-    this.#rpc.end('the agent has ended');
-    this.#turns.fail('the agent has ended');
+    this.#rpc.end(reason);
+    this.#turns.fail(reason);
   }
 
   #connected(client: WebSocketClient): ClientEvents {
@@ -163,12 +181,13 @@ class CodexTerminal implements AgentDriver {
   #fromProgram(client: WebSocketClient, message: Json): void {
     const { id, method } = message;
     if (typeof method !== 'string') return this.#answered(message);
+    if (method === 'initialized') return;
     if (typeof id !== 'string' && typeof id !== 'number') return this.#process?.send(message);
 
     const params = jsonOf(message['params']);
     const threadId = textOf(params['threadId']);
     const respond = (response: Json): void => client.send({ ...response, id });
-    if (method === 'initialize' && this.#greeting !== null) return respond(this.#greeting);
+    if (method === 'initialize') return respond({ result: this.#greeting });
     // The turn goes on, and its end is due.
     if (method === 'thread/unsubscribe' && threadId === this.#turns.threadId)
       return respond({ result: { status: 'unsubscribed' } });
@@ -176,7 +195,6 @@ class CodexTerminal implements AgentDriver {
     const forward = (): void =>
       this.#rpc.forward(OPENS.has(method) ? asking(message) : message, (response) => {
         respond(response);
-        if (method === 'initialize') this.#greeting = response;
         if (OPENS.has(method)) this.#opened(jsonOf(jsonOf(response['result'])['thread']));
       });
     const textOfTurn = BEGINS[method];
@@ -215,7 +233,7 @@ class CodexTerminal implements AgentDriver {
     // Side calls, such as for titles, are ephemeral.
     if (id === '' || thread['ephemeral'] === true) return;
     this.#threadId = id;
-    this.#start.events.shows(id);
+    this.#start.events.shows();
   }
 
   /** A person's response, unless a caller's was the first. */

@@ -53,6 +53,7 @@ const isTerminal = config.surface === 'terminal';
 const terminalDriver = isTerminal && !config.scripted ? TERMINAL_DRIVERS[config.agent] : undefined;
 let driver: ReadyAgent | null = null;
 let agent: ProcessIdentity | null = null;
+let others: readonly ProcessIdentity[] = [];
 let startAbort = new AbortController();
 let refusal: { code: AgentRefused['code']; message: string } | undefined;
 let idleTimer: NodeJS.Timeout | undefined;
@@ -98,7 +99,7 @@ async function startAgent(): Promise<void> {
     reply: (text) => isCurrent() && session.reply(text),
     ask: (prompt, answer) => (isCurrent() ? session.ask(prompt, answer) : () => {}),
     sign: () => isCurrent() && session.sign(),
-    shows: (savedId) => isCurrent() && session.shows(savedId),
+    shows: () => isCurrent() && session.shows(),
     begins: (text, end) => isCurrent() && session.begins(text, end),
     exited: (message) => {
       if (isCurrent()) void agentExited(message, abort);
@@ -112,11 +113,13 @@ async function startAgent(): Promise<void> {
       program: config.program,
       spawn: (program, args, env) => spawnAgent(config, protection, [program, args, { ...variables, ...env }]),
       events,
+      mustResume: config.mode === 'recover',
       signal: abort.signal,
     };
     const talking = await startDriver(given);
     const started = talking ?? (await startProgram(given));
     agent = await readProcess(started.pid);
+    others = (await Promise.all((started.otherPids ?? []).map(readProcess))).filter((one) => one !== null);
     driver = started;
     await recordOwners();
     session.ready(talking);
@@ -149,7 +152,7 @@ function known<T>(byAgent: Readonly<Record<string, T>>): T {
 }
 
 async function recordOwners(): Promise<void> {
-  if (bridgeHas('owners')) files.writeOwners({ bridge, agent });
+  if (bridgeHas('owners')) files.writeOwners({ bridge, agent, others });
 }
 
 async function agentExited(message: string, abort: AbortController): Promise<void> {
