@@ -33,9 +33,16 @@ async function daemonWithCodex(t: TestContext): Promise<AgentDaemon> {
   return daemon;
 }
 
+async function sessionOf(t: TestContext, agents: AgentDaemon): Promise<TestSession> {
+  const session = await agents.session({ surface: 'terminal', scripted: false });
+  // A killed bridge leaves its socket.
+  t.after(() => rm(`/tmp/berth-agent-${session.id}`, { recursive: true, force: true }));
+  return session;
+}
+
 async function sharedIn(t: TestContext): Promise<Shared> {
   const agents = await daemonWithCodex(t);
-  const session = await agents.session({ surface: 'terminal', scripted: false });
+  const session = await sessionOf(t, agents);
   await until('the conversation is open', async () => (await session.view()).conversation === 'open');
   return { agents, session, person: await Connected.open(session) };
 }
@@ -160,7 +167,7 @@ test('an agent that ignores an interrupt is ended, and its conversation resumed'
 test('messages follow the thread that the program shows, and wait for its first', async (t) => {
   const agents = await daemonWithCodex(t);
   await writeFile(join(agents.daemon.codeFolder, 'hold'), '');
-  const session = await agents.session({ surface: 'terminal', scripted: false });
+  const session = await sessionOf(t, agents);
   const person = await Connected.open(session);
   await person.shows(/no thread/);
   assert.equal((await session.view()).conversation, 'pending');

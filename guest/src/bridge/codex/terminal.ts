@@ -2,7 +2,7 @@
 // JSON-RPC over a WebSocket, by its option `--remote`, and the app-server on its standard streams.
 // Messages of people and of callers pass here, so that one of two is the first: the app-server
 // itself would join them to one turn.
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmSync } from 'node:fs';
 import type { Server } from 'node:net';
 import { join } from 'node:path';
 import { messageOf } from '@berth/os/errors.ts';
@@ -29,9 +29,9 @@ const BEGINS: Readonly<Record<string, (params: Json) => string>> = {
 const OPENS: ReadonlySet<string> = new Set(['thread/start', 'thread/resume', 'thread/fork']);
 
 export async function startCodexTerminal(start: TerminalStart, sessionId: string): Promise<AgentDriver> {
-  const terminal = new CodexTerminal(start);
+  const terminal = new CodexTerminal(start, sessionId);
   try {
-    await terminal.open(sessionId);
+    await terminal.open();
     return terminal;
   } catch (error) {
     terminal.end();
@@ -42,6 +42,7 @@ export async function startCodexTerminal(start: TerminalStart, sessionId: string
 class CodexTerminal implements AgentDriver {
   readonly #start: TerminalStart;
   readonly #program: string;
+  readonly #sessionId: string;
   readonly #folder: string;
   readonly #rpc: Rpc;
   readonly #turns: CodexTurns;
@@ -55,11 +56,12 @@ class CodexTerminal implements AgentDriver {
   #greeting: Json = {};
   #threadId: string | null = null;
 
-  constructor(start: TerminalStart) {
+  constructor(start: TerminalStart, sessionId: string) {
     this.#start = start;
     this.#program = programOf(start, 'codex');
     // The socket is for the sandbox user, and the bridge's own folder is not.
-    this.#folder = mkdtempSync('/tmp/berth-agent-');
+    this.#sessionId = sessionId;
+    this.#folder = `/tmp/berth-agent-${sessionId}`;
     this.#rpc = new Rpc((message) => this.#process?.send(message), {
       notification: (method, params) => this.#notified(method, params),
       request: (id, method, params) => this.#requested(id, method, params),
@@ -80,8 +82,11 @@ class CodexTerminal implements AgentDriver {
     return this.#process === null ? [] : [this.#process.pid];
   }
 
-  async open(sessionId: string): Promise<void> {
+  async open(): Promise<void> {
     const { gatewayUrl, events } = this.#start;
+    // Of a killed bridge.
+    rmSync(this.#folder, { recursive: true, force: true });
+    mkdirSync(this.#folder, { mode: 0o700 });
     const path = join(this.#folder, 'codex.sock');
     this.#server = await listenForPrograms(path, (client) => this.#connected(client));
     chmodSync(this.#folder, 0o711);
@@ -96,7 +101,7 @@ class CodexTerminal implements AgentDriver {
     const savedId = await this.#initialize();
     const resume = savedId === null ? [] : ['resume', savedId];
     const args = [...resume, '--remote', `unix://${path}`, ...codexTerminalArguments(gatewayUrl)];
-    this.#terminal = await startTerminal(this.#start, sessionId, {
+    this.#terminal = await startTerminal(this.#start, this.#sessionId, {
       ...{ file: this.#program, args, env: CODEX_ENVIRONMENT },
     });
   }
