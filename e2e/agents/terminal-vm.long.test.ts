@@ -49,6 +49,28 @@ async function shows(sandboxId: string, words: string): Promise<void> {
   });
 }
 
+/** A caller sees the turns of the person, and the person that of the caller. */
+async function takesPart(sandboxId: string, path: string): Promise<void> {
+  const replies = async (): Promise<string[]> => {
+    const { body } = await call(parts.caller, 'GET', `${path}/output`);
+    return (body as { messages: { text: string }[] }).messages.map(({ text }) => text);
+  };
+  await until('the replies to the person', async () => ((await replies()).includes('and again') ? true : null));
+  await until('the person has no turn', async () => {
+    const { body } = await call(parts.caller, 'GET', path);
+    return (body as { communication: { status: string } }).communication.status === 'available' ? true : null;
+  });
+  const sent = await call(parts.caller, 'POST', `${path}/messages`, {
+    text: '@run touch ran; echo $((6 * 7))\n@result',
+  });
+  assert.equal(sent.status, 202);
+  await shows(sandboxId, 'Would you like to run');
+  const { body } = await call(parts.caller, 'GET', path);
+  const { requestId } = (body as { pendingInput: { requestId: number } }).pendingInput;
+  assert.equal((await call(parts.caller, 'POST', `${path}/answer`, { requestId, decision: 'accept' })).status, 200);
+  await until('the reply', async () => ((await replies()).some((text) => text.includes('42')) ? true : null));
+}
+
 for (const [agent, program, ready] of [
   ['agent_one', 'codex', 'to do anything'],
   ['agent_two', 'claude', 'for shortcuts'],
@@ -84,11 +106,12 @@ for (const [agent, program, ready] of [
     await until('the model is called again', async () => (models.callsFor('and again') > 0 ? true : null));
 
     const { body } = await call(parts.caller, 'GET', `/v1/agent-sessions?sandboxId=${id}`);
-    const { sessions } = body as { sessions: { surface: string; bridgeState: string }[] };
+    const { sessions } = body as { sessions: { id: string; surface: string; bridgeState: string }[] };
     assert.deepEqual(
       sessions.map(({ surface, bridgeState }) => [surface, bridgeState]),
       [['terminal', 'ready']],
     );
+    if (agent === 'agent_one') await takesPart(id, `/v1/agent-sessions/${sessions[0]?.id ?? ''}`);
     await destroySandbox(parts.caller, id);
   });
 }

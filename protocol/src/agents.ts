@@ -39,6 +39,8 @@ export const guestTurn = z.object({
   reason: guestTurnReason.nullable(),
   startedUnixMs: guestUnixMs,
   endedUnixMs: guestUnixMs.nullable(),
+  /** A person began it in the agent's terminal. */
+  isPersons: z.literal(true).optional(),
 });
 export type GuestTurn = z.infer<typeof guestTurn>;
 
@@ -84,6 +86,11 @@ export const guestAgentView = z.object({
   lastSeq: counter,
   /** Counts signs of life of the agent: events of its turn. */
   signs: counter,
+  /**
+   * Of a terminal whose bridge takes part in the conversation of its program: `pending` until the
+   * program shows one. Absent from other terminals, and from managed sessions.
+   */
+  conversation: z.enum(['pending', 'open']).optional(),
 });
 export type GuestAgentView = z.infer<typeof guestAgentView>;
 

@@ -47,7 +47,7 @@ async function sessionIn(
   const { connect, signal } = context;
   const { berth } = await connect();
   const { sessions } = isNew ? { sessions: [] } : await berth.agents.list({ sandboxId: id, limit: 2 }, { signal });
-  // A sandbox has at most one session without messages, its terminal.
+  // A sandbox has at most one terminal, whose conversation is that of the people at it.
   const newest = sessions.find(({ data }) => data.surface !== 'terminal');
   if (newest !== undefined && newest.data.communication.status !== 'gone') return { berth, session: newest };
   return { berth, session: await startIn(context, berth.agents.start(id, { signal }), id) };

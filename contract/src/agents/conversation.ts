@@ -112,7 +112,7 @@ const turnWithMessage = agentTurn
     author: z
       .strictObject({ kind: z.string(), userId: z.string() })
       .nullable()
-      .describe('Caller who sent the message, as the sandbox reports it.'),
+      .describe("Caller who sent the message, as the sandbox reports it; null: a person at the agent's terminal."),
   })
   .meta({ id: 'AgentTurnWithMessage', description: 'A turn with the message that started it.' });
 export type AgentTurnWithMessage = z.infer<typeof turnWithMessage>;

@@ -113,15 +113,24 @@ export const communicationStatus = z
   .meta({
     id: 'AgentCommunicationStatus',
     description:
-      '`available`: send a message. `busy`: a turn is active. `needs_input`: answer the approval. `asleep`: the ' +
-      'sandbox is not awake. `stopped`: recover the session. `unsupported`: the session has no operations; open its ' +
-      `terminal. ${MORE}`,
+      '`available`: send a message. `busy`: a turn is active. `needs_input`: answer the approval. `starting`: not ' +
+      'ready for messages. `asleep`: the sandbox is not awake. `stopped`: recover the session, or open its terminal. ' +
+      `\`unsupported\`: the session has no operations; open its terminal. ${MORE}`,
   });
 type CommunicationStatus = z.infer<typeof communicationStatus>;
 
-/** Operations of an awake sandbox's session, by surface and state of its bridge. */
+/**
+ * Part that a bridge takes in the conversation of a terminal's program: `pending` until the program
+ * shows one; null: none.
+ */
+export type AgentConversation = 'pending' | 'open' | null;
+
+/** Ways in which a session takes operations. */
+type SessionKind = 'managed' | 'terminal' | 'terminalPending' | 'terminalOpen';
+
+/** Operations of an awake sandbox's session, by its kind and the state of its bridge. */
 export const AGENT_OPERATIONS: {
-  readonly [surface in AgentSurface]: { readonly [state in BridgeState]: readonly AgentOperation[] };
+  readonly [kind in SessionKind]: { readonly [state in BridgeState]: readonly AgentOperation[] };
 } = {
   managed: {
     starting: ['output'],
@@ -132,15 +141,40 @@ export const AGENT_OPERATIONS: {
   },
   // People talk to the agent in its own program.
   terminal: { starting: [], ready: [], suspended: [], stopped: [], gone: [] },
+  terminalPending: {
+    starting: ['output'],
+    ready: ['output', 'recovery'],
+    suspended: [],
+    stopped: ['output', 'recovery'],
+    gone: [],
+  },
+  terminalOpen: {
+    starting: ['output'],
+    ready: ['messages', 'output', 'approvals', 'interruption', 'recovery'],
+    suspended: [],
+    stopped: ['output', 'recovery'],
+    gone: [],
+  },
 };
 
-/** Whether sessions of the surface have the operation in some state. */
-export function hasOperation(surface: AgentSurface, operation: AgentOperation): boolean {
-  return Object.values(AGENT_OPERATIONS[surface]).some((operations) => operations.includes(operation));
+interface Talk {
+  surface: AgentSurface;
+  conversation: AgentConversation;
 }
 
-interface SessionFacts {
-  surface: AgentSurface;
+function kindOf({ surface, conversation }: Talk): SessionKind {
+  if (surface === 'managed') return 'managed';
+  if (conversation === null) return 'terminal';
+  return conversation === 'open' ? 'terminalOpen' : 'terminalPending';
+}
+
+/** Whether the session has the operation in some state. */
+export function hasOperation({ surface, conversation }: Talk, operation: AgentOperation): boolean {
+  const kind = kindOf({ surface, conversation: conversation && 'open' });
+  return Object.values(AGENT_OPERATIONS[kind]).some((operations) => operations.includes(operation));
+}
+
+interface SessionFacts extends Talk {
   bridge: StoredBridgeState;
   sandboxStatus: SandboxStatus;
   turn: TurnState | null;
@@ -157,15 +191,16 @@ export function shownBridgeState({
 /** The operations available now; empty unless the sandbox is awake. */
 export function capabilitiesOf(facts: SessionFacts): AgentOperation[] {
   if (!SANDBOX_STATES[facts.sandboxStatus].awake) return [];
-  return [...AGENT_OPERATIONS[facts.surface][shownBridgeState(facts)]];
+  return [...AGENT_OPERATIONS[kindOf(facts)][shownBridgeState(facts)]];
 }
 
 export function communicationStatusOf(facts: SessionFacts): CommunicationStatus {
   const state = shownBridgeState(facts);
   if (state === 'gone') return 'gone';
   if (!SANDBOX_STATES[facts.sandboxStatus].awake) return 'asleep';
-  if (!hasOperation(facts.surface, 'messages')) return 'unsupported';
+  if (!hasOperation(facts, 'messages')) return 'unsupported';
   if (state !== 'ready') return state === 'starting' ? 'starting' : 'stopped';
+  if (kindOf(facts) === 'terminalPending') return 'starting';
   if (facts.turn === 'waiting') return 'needs_input';
   return facts.turn !== null && TURN_STATES[facts.turn].active ? 'busy' : 'available';
 }

@@ -192,7 +192,7 @@ export class AgentSession {
 
   async #begin({ program, sha256, config, approvals, runId, env }: BridgeStart): Promise<void> {
     const owners = this.reader.owners();
-    for (const owner of [owners?.bridge, owners?.agent]) {
+    for (const owner of [owners?.bridge, owners?.agent, ...(owners?.others ?? [])]) {
       if (owner != null && (await isSame(owner)))
         throw new AgentRefused('agent_process_alive', `process ${owner.pid} of an earlier bridge is alive`);
     }

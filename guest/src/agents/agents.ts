@@ -198,6 +198,10 @@ export class Agents {
     if (agent === undefined && !body.scripted)
       throw new AgentRefused('agent_not_installed', `the agent ${body.agent} is not installed in this sandbox`);
 
+    // Without the record, processes of an earlier bridge may be alive.
+    if (body.mode === 'recover' && body.surface === 'terminal' && session.reader.owners() === null)
+      throw new AgentRefused('agent_conversation_missing', 'the processes of the earlier bridge are not on record');
+
     const needsMib = body.scripted ? 0 : (agent?.needsMib ?? 0);
     await makeRoom(
       () => [...this.#sessions.values()],
@@ -217,6 +221,7 @@ export class Agents {
         ...sessionPaths(this.#folders, session.id),
         agent: body.agent,
         surface: body.surface ?? 'managed',
+        mode: body.mode,
         scripted: body.scripted,
         program: { version, paths },
         gatewayUrl: body.gatewayUrl,

@@ -14,7 +14,8 @@ const CLOSE_MS = { term: 1_000, kill: 4_000 } as const;
 
 export type Json = Readonly<Record<string, unknown>>;
 
-const isJson = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value);
+export const isJson = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 /** The property as an object; empty if it is none. */
 export const jsonOf = (value: unknown): Json => (isJson(value) ? value : {});
 export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
@@ -75,6 +76,13 @@ export class AgentProcess {
     if (this.#isOver || stdin === null || !stdin.writable) return;
     if (stdin.writableLength > AGENT_QUEUE_BYTES) return this.#break('the agent does not read its input');
     stdin.write(`${JSON.stringify(message)}\n`);
+  }
+
+  /** Kills the process; `exited` is not called. */
+  kill(): void {
+    this.#isOver = true;
+    this.#pieces = [];
+    this.#child.kill('SIGKILL');
   }
 
   /** Ends the process; `exited` is not called. */

@@ -16,6 +16,8 @@ export interface BridgeConfig {
   agent: string;
   /** Absent from guest daemons before version 12, which have managed sessions only. */
   surface?: 'managed' | 'terminal';
+  /** `recover`: a terminal needs its saved conversation. Absent from earlier guest daemons. */
+  mode?: 'create' | 'recover';
   /** Tests only: the scripted agent takes the place of the agent. */
   scripted: boolean;
   program: AgentProgram;

@@ -32,6 +32,14 @@ export interface DriverEvents {
   exited(message: string): void;
 }
 
+/** Events of a driver whose program a person uses too. */
+export interface TerminalEvents extends DriverEvents {
+  /** The program shows the conversation `savedId` of the driver; messages go to it from now on. */
+  shows(): void;
+  /** A person begins a turn, which `end` runs. False, without a turn, while another is active. */
+  begins(text: string, end: () => Promise<TurnEnd>): boolean;
+}
+
 export interface DriverStart {
   /**
    * Conversation to continue, as returned by an earlier start; null for a new one. Agents save a
@@ -53,18 +61,26 @@ export interface DriverStart {
   signal: AbortSignal;
 }
 
+export interface TerminalStart extends DriverStart {
+  /** Refuses to start without the saved conversation. */
+  mustResume: boolean;
+  events: TerminalEvents;
+}
+
 /** An agent that is ready for its user. */
 export interface ReadyAgent {
   /** Process of the agent. */
   readonly pid: number;
+  /** Its further processes. */
+  readonly otherPids?: readonly number[];
   /** Ends the agent. */
   close(): Promise<void>;
 }
 
 /** An agent that is ready for messages. */
 export interface AgentDriver extends ReadyAgent {
-  /** Conversation id for a later start. */
-  readonly savedId: string;
+  /** Conversation id for a later start; null while a program shows none: it takes no messages. */
+  readonly savedId: string | null;
   /** Runs a turn. The bridge never calls it while a turn is active. */
   run(turnId: string, text: string): Promise<TurnEnd>;
   /** Requests the end of the active turn and of the commands that it runs; its `run` resolves. */

@@ -33,6 +33,8 @@ export interface SessionState {
 interface Owners {
   bridge: ProcessIdentity;
   agent: ProcessIdentity | null;
+  /** Further processes of the agent. */
+  others?: readonly ProcessIdentity[];
 }
 
 export type TurnLine =
@@ -44,6 +46,8 @@ export type TurnLine =
       number?: number;
       /** Start of the turn in the kernel's ticks since boot, to find its processes. */
       ticks?: number;
+      /** A person began it in the agent's terminal. */
+      isPersons?: true;
     }
   | { requestId: number; decision: Decision };
 
@@ -66,8 +70,8 @@ export interface History {
 export const isOver = ({ state }: GuestTurn): boolean => ['completed', 'failed', 'canceled', 'void'].includes(state);
 
 /** Fields of a turn on the wire. */
-export function turnOf({ turnId, state, reason, startedUnixMs, endedUnixMs }: GuestTurn): GuestTurn {
-  return { turnId, state, reason, startedUnixMs, endedUnixMs };
+export function turnOf({ turnId, state, reason, startedUnixMs, endedUnixMs, isPersons }: GuestTurn): GuestTurn {
+  return { turnId, state, reason, startedUnixMs, endedUnixMs, ...(isPersons && { isPersons }) };
 }
 
 /** Adds a line to the history, as it is read or written. */
@@ -76,13 +80,14 @@ export function applyLine({ turns, answers }: History, line: TurnLine): void {
     answers.set(line.requestId, line.decision);
     return;
   }
-  const { turnId, state, reason, atUnixMs, number = 0, ticks = 0 } = line;
+  const { turnId, state, reason, atUnixMs, number = 0, ticks = 0, isPersons } = line;
   const known = turns.get(turnId);
   if (known !== undefined) {
     turns.set(turnId, { ...known, state, reason, endedUnixMs: atUnixMs });
   } else {
     const endedUnixMs = state === 'void' ? atUnixMs : null;
-    turns.set(turnId, { turnId, state, reason, startedUnixMs: atUnixMs, endedUnixMs, number, ticks });
+    const times = { startedUnixMs: atUnixMs, endedUnixMs, ticks };
+    turns.set(turnId, { turnId, state, reason, ...times, number, ...(isPersons && { isPersons }) });
   }
 }
 

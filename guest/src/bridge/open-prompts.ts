@@ -12,9 +12,13 @@ export class OpenPrompts {
     this.#events = events;
   }
 
+  get isFull(): boolean {
+    return this.#withdrawals.size >= OPEN_PROMPTS;
+  }
+
   /** Requests a decision. `respond` is called once at most, and never after a withdrawal. */
   ask(id: string | number, prompt: AgentPrompt, respond: (decision: Decision) => void): void {
-    if (this.#withdrawals.size >= OPEN_PROMPTS) return respond('decline');
+    if (this.isFull) return respond('decline');
     let isAnswered = false;
     const withdraw = this.#events.ask(prompt, (decision) => {
       isAnswered = true;

@@ -5,14 +5,14 @@
 //                       └────────┴──interrupt──> interrupting --> canceled
 //   (none) --void--> void
 import { setImmediate } from 'node:timers';
-import { AGENT_INTERRUPT_MS, AGENT_TEXT_UNITS } from '@berth/protocol/agent-errors.ts';
+import { AGENT_INTERRUPT_MS } from '@berth/protocol/agent-errors.ts';
 import type { GuestAgentView, GuestPromptText, GuestTurn } from '@berth/protocol/agents.ts';
 import { messageOf } from '@berth/os/errors.ts';
 import type { AgentDriver, AgentPrompt, Decision, TurnEnd } from './driver.ts';
-import { applyLine, turnOf, type History, type SessionFiles, type SessionState, type TurnLine } from './files.ts';
-import { ticksNow } from './processes.ts';
-import { cut, Prompts } from './prompts.ts';
+import type { SessionFiles, SessionState } from './files.ts';
+import { Prompts } from './prompts.ts';
 import { AgentRefused } from './refusal.ts';
+import { newTurnId, TurnRecords, type ActiveTurn, type Message } from './turn-records.ts';
 import { bridgeHas } from './version.ts';
 
 interface SessionHooks {
@@ -24,28 +24,21 @@ interface SessionHooks {
   restart(): Promise<void>;
 }
 
-interface Active {
-  turn: GuestTurn;
-  ticks: number;
-  force: NodeJS.Timeout | undefined;
-}
-
 export class Session {
   readonly #files: SessionFiles;
   readonly #hooks: SessionHooks;
-  readonly #history: History;
+  readonly #records: TurnRecords;
   readonly #prompts = new Prompts();
   #state: SessionState;
   #driver: AgentDriver | null = null;
-  #active: Active | null = null;
+  #active: ActiveTurn | null = null;
   #isDirty = false;
   #isSignDue = false;
 
   constructor(files: SessionFiles, state: SessionState, hooks: SessionHooks) {
     this.#files = files;
     this.#hooks = hooks;
-    const { turns, answers } = files.history();
-    this.#history = { turns: new Map(turns), answers: new Map(answers) };
+    this.#records = new TurnRecords(files);
     this.#state = state;
   }
 
@@ -55,7 +48,7 @@ export class Session {
 
   /** Conversation to resume. Agents save it with its first message only. */
   get savedId(): string | null {
-    return [...this.#history.turns.values()].some(({ state }) => state !== 'void') ? this.#state.savedId : null;
+    return this.#records.hasTurns ? this.#state.savedId : null;
   }
 
   get isIdle(): boolean {
@@ -65,8 +58,15 @@ export class Session {
   /** The agent is ready; null: it takes no messages. */
   ready(driver: AgentDriver | null): void {
     this.#driver = driver;
-    this.#state.savedId = driver?.savedId ?? null;
-    this.#change({ bridge: 'ready', bridgeReason: null });
+    if (this.view.conversation === undefined) this.#state.savedId = driver?.savedId ?? null;
+    const conversation = driver?.savedId == null ? 'pending' : 'open';
+    this.#change({ bridge: 'ready', bridgeReason: null, ...(this.view.conversation && { conversation }) });
+    this.flush();
+  }
+
+  /** The agent's program shows this conversation, which messages go to. */
+  shows(): void {
+    this.#change({ conversation: 'open' });
     this.flush();
   }
 
@@ -74,51 +74,52 @@ export class Session {
     if (keyed && !bridgeHas('keyedMessages'))
       throw new AgentRefused('agent_bridge_too_old', 'this bridge does not support keyed messages');
 
-    const known = this.#history.turns.get(turnId);
+    const known = this.#records.get(turnId);
     if (known?.state === 'void') throw new AgentRefused('agent_turn_void', 'the turn was declared undelivered');
     if (known !== undefined) return { turn: this.#shown(known), known: true };
 
     const driver = this.#driver;
-    if (driver === null) throw new AgentRefused('agent_not_ready', 'the agent is starting');
-    if (this.#active !== null) throw new AgentRefused('agent_turn_active', 'another turn is active');
+    if (driver === null || driver.savedId === null) throw new AgentRefused('agent_not_ready', 'the agent is starting');
+    if (!this.isIdle) throw new AgentRefused('agent_turn_active', 'another turn is active');
 
-    const number = this.#state.nextNumber;
-    this.#state.nextNumber += 1;
-    const ticks = ticksNow();
-    this.#files.addMessage({ number, turnId, author, text });
-    this.#record({ turnId, state: 'running', reason: null, atUnixMs: Date.now(), number, ticks });
-    const turn = turnOf(this.#history.turns.get(turnId) as GuestTurn);
-    const active = { turn, ticks, force: undefined };
-    this.#active = active;
-    this.#change({ turn });
+    const active = this.#begin({ turnId, author, text });
     // Before the flush, which a full disk fails: a recorded turn must come to an end.
-    void this.#run(driver, active, text);
+    void this.#follow(driver, active, () => driver.run(turnId, text));
     this.flush();
-    return { turn, known: false };
+    return { turn: active.turn, known: false };
+  }
+
+  /** Begins a turn of a person in the agent's program. False while another one is active. */
+  begins(text: string, end: () => Promise<TurnEnd>): boolean {
+    const driver = this.#driver;
+    if (driver === null || this.#active !== null) return false;
+    void this.#follow(driver, this.#begin({ turnId: newTurnId(), author: null, text }), end);
+    this.flush();
+    return true;
   }
 
   turn(turnId: string): GuestTurn | null {
-    const known = this.#history.turns.get(turnId);
+    const known = this.#records.get(turnId);
     return known === undefined ? null : this.#shown(known);
   }
 
   /** Declares an unknown turn undelivered: it never runs. */
   void(turnId: string): GuestTurn {
-    if (!this.#history.turns.has(turnId))
-      this.#record({ turnId, state: 'void', reason: null, atUnixMs: Date.now(), number: 0 });
+    if (this.#records.get(turnId) === undefined)
+      this.#records.write({ turnId, state: 'void', reason: null, atUnixMs: Date.now(), number: 0 });
 
     return this.turn(turnId) as GuestTurn;
   }
 
   answer(requestId: number | string, decision: Decision): { repeated: boolean } {
-    const earlier = typeof requestId === 'number' ? this.#history.answers.get(requestId) : undefined;
+    const earlier = this.#records.answer(requestId);
     if (earlier !== undefined && earlier === decision) return { repeated: true };
 
     const pending = earlier === undefined ? this.#prompts.first(requestId) : null;
     if (pending === null) throw new AgentRefused('agent_prompt_not_pending', 'this approval is not pending');
 
     // A write that fails leaves the approval pending, or answered; never lost.
-    this.#record({ requestId: pending.shown.requestId, decision });
+    this.#records.write({ requestId: pending.shown.requestId, decision });
     this.#prompts.removeFirst();
     pending.answer(decision);
     this.#showPrompts();
@@ -154,12 +155,8 @@ export class Session {
   reply(text: string): void {
     const active = this.#active;
     if (active === null) return;
-    const whole = text.toWellFormed();
-    const kept = cut(whole, AGENT_TEXT_UNITS, false);
-    const seq = this.#state.nextSeq;
-    const truncated = kept.length < whole.length;
-    this.#state.nextSeq += 1;
-    this.#files.addReply({ seq, turnId: active.turn.turnId, atUnixMs: Date.now(), text: kept, truncated });
+    const seq = this.#state.nextSeq++;
+    this.#records.addReply(seq, active.turn.turnId, text);
     this.#change({ lastSeq: seq, signs: this.view.signs + 1 });
   }
 
@@ -182,8 +179,7 @@ export class Session {
       queueMicrotask(() => answer(isOver ? 'cancel' : 'accept'));
       return () => {};
     }
-    const requestId = this.#state.nextRequest;
-    this.#state.nextRequest += 1;
+    const requestId = this.#state.nextRequest++;
     const { turnId } = active.turn;
     const shown = { requestId, turnId, kind: prompt.kind, askedUnixMs: Date.now() };
     const withdraw = this.#prompts.add(shown, prompt, answer);
@@ -220,10 +216,17 @@ export class Session {
     this.#hooks.changed(this.view);
   }
 
-  async #run(driver: AgentDriver, active: Active, text: string): Promise<void> {
+  #begin(message: Message): ActiveTurn {
+    this.#state.savedId = this.#driver?.savedId ?? null;
+    this.#active = this.#records.begin({ number: this.#state.nextNumber++, ...message });
+    this.#change({ turn: this.#active.turn });
+    return this.#active;
+  }
+
+  async #follow(driver: AgentDriver, active: ActiveTurn, run: () => Promise<TurnEnd>): Promise<void> {
     let end: TurnEnd;
     try {
-      end = await driver.run(active.turn.turnId, text);
+      end = await run();
     } catch (error) {
       end = { state: 'failed', message: messageOf(error) };
     }
@@ -234,13 +237,15 @@ export class Session {
 
     const state = end.state === 'failed' && isInterrupted ? 'canceled' : end.state;
     clearTimeout(active.force);
-    if (isInterrupted || state === 'canceled') await this.#hooks.killSince(active.ticks, false);
+    // A person who interrupts a turn in the program keeps its processes.
+    const isOurs = active.turn.isPersons === undefined;
+    if (isInterrupted || (state === 'canceled' && isOurs)) await this.#hooks.killSince(active.ticks, false);
 
     this.#end(active, state, state === 'failed' ? 'agent_error' : null);
   }
 
   /** Ends and resumes an agent that did not end its interrupted turn in time. */
-  async #force(active: Active): Promise<void> {
+  async #force(active: ActiveTurn): Promise<void> {
     if (this.#active !== active) return;
 
     this.#driver = null;
@@ -250,15 +255,15 @@ export class Session {
     await this.#hooks.restart();
   }
 
-  #end(active: Active, state: 'completed' | 'failed' | 'canceled', reason: GuestTurn['reason']): void {
+  #end(active: ActiveTurn, state: 'completed' | 'failed' | 'canceled', reason: GuestTurn['reason']): void {
     if (this.#active !== active) return;
 
     const { turnId } = active.turn;
     clearTimeout(active.force);
-    this.#record({ turnId, state, reason, atUnixMs: Date.now() });
+    this.#records.write({ turnId, state, reason, atUnixMs: Date.now() });
     this.#active = null;
     this.#prompts.clear();
-    this.#change({ turn: turnOf(this.#history.turns.get(turnId) as GuestTurn), prompt: null });
+    this.#change({ turn: this.#records.get(turnId) ?? null, prompt: null });
     this.flush();
   }
 
@@ -281,12 +286,7 @@ export class Session {
 
   /** A recorded turn with its current state. */
   #shown(known: GuestTurn): GuestTurn {
-    return turnOf(known.turnId === this.#active?.turn.turnId ? this.#active.turn : known);
-  }
-
-  #record(line: TurnLine): void {
-    this.#files.addTurn(line);
-    applyLine(this.#history, line);
+    return known.turnId === this.#active?.turn.turnId ? this.#active.turn : known;
   }
 
   /** Changes the view; several changes of one event become one revision. */

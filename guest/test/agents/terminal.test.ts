@@ -1,14 +1,13 @@
 // Terminals of agents: one program in tmux, shared by connections and independent of them.
 import assert from 'node:assert/strict';
 import { rm, writeFile } from 'node:fs/promises';
-import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { readProcess } from '@berth/os/process-identity.ts';
-import { bytesFrames, FrameReader, TERMINAL_FRAME } from '@berth/protocol/terminal-frames.ts';
 import { runs, testUid, until } from '../daemon.ts';
-import { openStream, refusalOf } from '../terminals/connection.ts';
+import { refusalOf } from '../terminals/connection.ts';
 import { AgentDaemon, type TestSession } from './agent-daemon.ts';
+import { Connected } from './connected.ts';
 
 async function terminalIn(
   t: TestContext,
@@ -17,51 +16,6 @@ async function terminalIn(
   const agents = await AgentDaemon.start(t, env);
   t.after(() => rm(`/tmp/tmux-${testUid}`, { recursive: true, force: true }));
   return { agents, session: await agents.session({ surface: 'terminal' }) };
-}
-
-/** A connection to the program of a session. */
-class Connected {
-  readonly controls: unknown[] = [];
-  readonly #socket: Socket;
-  #output = '';
-
-  private constructor(socket: Socket) {
-    this.#socket = socket;
-    const reader = new FrameReader((kind, content) => {
-      if (kind === TERMINAL_FRAME.control) this.controls.push(JSON.parse(content.toString('utf8')));
-      else this.#output += content.toString('utf8');
-    });
-    socket.on('data', (chunk: Buffer) => reader.push(chunk));
-    socket.once('end', () => socket.end());
-  }
-
-  static async open({ agents, id }: TestSession): Promise<Connected> {
-    return new Connected(await openStream(agents.daemon, { agent: id, cols: '80', rows: '24' }));
-  }
-
-  type(text: string): void {
-    this.#socket.write(bytesFrames(Buffer.from(text)));
-  }
-
-  /** Waits until the screen has shown the text since the connection; returns the match. */
-  async shows(text: RegExp): Promise<RegExpExecArray> {
-    await until(`the terminal shows ${text}`, () => text.test(this.#output));
-    return text.exec(this.#output) as RegExpExecArray;
-  }
-
-  /** Pid of the program, which it has on the screen. */
-  async program(): Promise<number> {
-    return Number((await this.shows(/scripted agent (\d+)/))[1]);
-  }
-
-  async exit(): Promise<unknown> {
-    await until('the program exits', () => this.controls.length > 0);
-    return this.controls[0];
-  }
-
-  close(): void {
-    this.#socket.destroy();
-  }
 }
 
 test('connections share a program, which outlives them and a restart of the daemon', async (t) => {

@@ -19,7 +19,7 @@ interface OpenPrompt extends AgentPrompt {
 
 interface StartOptions {
   gatewayUrl: string | null;
-  savedId?: string;
+  savedId?: string | null;
   /** Accepts every approval, as a session that never asks. */
   accepts?: boolean;
   /** Without it, the program of the image's list. */

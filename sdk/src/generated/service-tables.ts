@@ -584,6 +584,39 @@ export const AGENT_OPERATIONS = {
     "suspended": [],
     "stopped": [],
     "gone": []
+  },
+  "terminalPending": {
+    "starting": [
+      "output"
+    ],
+    "ready": [
+      "output",
+      "recovery"
+    ],
+    "suspended": [],
+    "stopped": [
+      "output",
+      "recovery"
+    ],
+    "gone": []
+  },
+  "terminalOpen": {
+    "starting": [
+      "output"
+    ],
+    "ready": [
+      "messages",
+      "output",
+      "approvals",
+      "interruption",
+      "recovery"
+    ],
+    "suspended": [],
+    "stopped": [
+      "output",
+      "recovery"
+    ],
+    "gone": []
   }
 } as const;
 

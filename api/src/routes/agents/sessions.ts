@@ -99,6 +99,7 @@ function viewSession(row: ShownSessionRow, prompt: SessionDetail['prompt']): Age
   const facts = {
     agent: row.agent,
     surface: row.surface,
+    conversation: row.conversation,
     bridge: row.bridge_state,
     sandboxStatus: row.sandbox_status,
     turn: row.turn_state,

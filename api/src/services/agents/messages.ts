@@ -224,10 +224,12 @@ async function checkGuest(
   const at = { sandbox, session, hostUrl: sandbox.host_url };
   try {
     const request = { vmId: sandbox.id, params: { sessionId: session.id }, query: {} };
-    const { session: view, nowUnixMs } = await context.hosts.at(sandbox.host_url).call(getAgent, request);
+    const found = await context.hosts.at(sandbox.host_url).call(getAgent, request);
+    const { session: view, recentTurns, nowUnixMs } = found;
     const active = await store.listActiveTurns(context.db, session.id);
     const turns = active.length === 0 ? undefined : await settleUncertain(context, at, view.runId);
-    await recordView(context.db, session.id, { epoch: sandbox.epoch, view, ...(turns === undefined ? {} : { turns }) });
+    const received = { epoch: sandbox.epoch, view, recentTurns, ...(turns === undefined ? {} : { turns }) };
+    await recordView(context.db, session.id, received);
     const endedUnixMs = view.turn?.endedUnixMs ?? null;
     const endedSince =
       newest?.isActive === true &&

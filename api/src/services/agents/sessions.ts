@@ -139,9 +139,10 @@ async function look(
     const ended = waitMs > 0 ? AbortSignal.any([signal, context.holds.ending]) : signal;
     const found = await host.call(getAgent, request, { signal: ended, deadlineMs: waitMs + LOOK_MS });
     const turns = await settleUncertain(context, { sandbox, session, hostUrl }, found.session.runId);
+    const received = { view: found.session, recentTurns: found.recentTurns };
     await context.db
       .transaction()
-      .execute((trx) => recordViewIn(trx, session.id, { epoch: sandbox.epoch, view: found.session, turns }));
+      .execute((trx) => recordViewIn(trx, session.id, { ...received, epoch: sandbox.epoch, turns }));
     return {
       session: await detailOf(context, session.id, found.prompt && shownPrompt(found.prompt, detail)),
       guestRevision: found.session.revision,

@@ -13,13 +13,16 @@ import { giveModelAccess, withdrawModelAccess } from './model-access.ts';
 import { note } from './records/entries.ts';
 import { recordViewIn } from './records/views.ts';
 
-/** Starts the bridge of a session, or finds it ready. Goes on when the caller disconnects. */
+/**
+ * Starts the bridge of a session, or finds it ready. Goes on when the caller disconnects. `reopen`
+ * recovers a terminal, also without its saved conversation.
+ */
 export async function startSession(
   context: ServiceContext,
   actor: Actor,
   sandbox: SandboxInUse,
   session: AgentSessionRow,
-  mode: 'create' | 'recover',
+  mode: 'create' | 'recover' | 'reopen',
 ): Promise<void> {
   const { id, project_id: projectId, agent, surface } = session;
   const isTerminal = surface === 'terminal';
@@ -28,7 +31,7 @@ export async function startSession(
     await store.deleteAgentSession(context.db, id);
     if (gateway) await withdrawModelAccess(context, sandbox);
   };
-  if (mode === 'recover') await store.noteRecover(context.db, id);
+  if (mode !== 'create') await store.noteRecover(context.db, id);
   const prepare = async () => {
     const staged = await stageVariables(context, sandbox);
     return { gateway: await giveModelAccess(context, sandbox), ...staged };
@@ -38,13 +41,12 @@ export async function startSession(
     throw await explainAgentFailure(context, session, error);
   });
   // No bridge of the session ever reported: its create was lost, and the guest may lack its files.
-  // A terminal needs none.
-  const isNew = mode === 'create' || session.bridge_version === null || isTerminal;
+  const isNew = mode !== 'recover' || session.bridge_version === null;
   // In a terminal, the program asks the person who uses it.
   const approvals = isTerminal ? 'ask' : (project?.agent_approvals ?? 'ask');
   // Before the start: a change of the project meanwhile reaches the session when it is ready.
   if (approvals === 'never') await markUnattended(context.db, id);
-  const order = { agent, mode: isNew ? 'create' : mode, approvals, gateway, ...staged } as const;
+  const order = { agent, mode: isNew ? 'create' : 'recover', approvals, gateway, ...staged } as const;
   // Guests of earlier releases know managed sessions only.
   const body = isTerminal ? { ...order, surface } : order;
   const params = { sessionId: id };
@@ -61,15 +63,15 @@ export async function startSession(
 
   const view = started.session;
   const refused = started.outcome === 'refused' ? started.code : null;
-  const keeps = mode === 'recover' || refused === null || refused === 'agent_not_ready';
+  const keeps = mode !== 'create' || refused === null || refused === 'agent_not_ready';
   if (!keeps && view === null) {
     await undo();
   } else {
     const creator = mode === 'create' ? { creator: actor } : {};
     await context.db.transaction().execute(async (trx) => {
-      if (mode === 'recover') await store.writeEntryTimes(trx, id, { stop_noted_at: null });
+      if (mode !== 'create') await store.writeEntryTimes(trx, id, { stop_noted_at: null });
       if (view !== null) await recordViewIn(trx, id, { epoch: sandbox.epoch, view, ...creator });
-      if (mode === 'recover')
+      if (mode !== 'create')
         await note(trx, session, actor, 'agent_session_recovered', { agent, ...(refused === null ? {} : { refused }) });
     });
   }

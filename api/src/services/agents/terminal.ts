@@ -26,7 +26,7 @@ export function toAgentTerminal(context: ServiceContext, actor: Actor, size: Ter
         }
       }
       // Another request may be starting it: the guest joins the two.
-      const mode = isNew || session.bridge_state === 'starting' ? 'create' : 'recover';
+      const mode = isNew || session.bridge_state === 'starting' ? 'create' : 'reopen';
       await startSession(context, actor, sandbox, session, mode);
       try {
         return await open();

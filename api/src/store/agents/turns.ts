@@ -49,6 +49,25 @@ export async function insertTurn(trx: DatabaseTransaction, turn: NewTurn): Promi
     .executeTakeFirstOrThrow();
 }
 
+/** Caller of a turn that a person began in the agent's terminal. */
+export const PERSON = 'terminal';
+
+/** Ids of these turns that have rows, of whichever session. */
+export async function findTurnIds(db: Database, ids: readonly string[]): Promise<Set<string>> {
+  if (ids.length === 0) return new Set();
+  const found = await db.selectFrom('agent_turn').select('id').where('id', 'in', ids).execute();
+  return new Set(found.map(({ id }) => id));
+}
+
+/** Inserts the turn of a person, as one whose state is not recorded. Needs the session's lock. */
+export async function insertPersonsTurn(
+  trx: DatabaseTransaction,
+  turn: Pick<NewTurn, 'id' | 'sessionId' | 'sandboxId' | 'runId'>,
+): Promise<void> {
+  const caller = { kind: PERSON, id: '', userId: '' };
+  await insertTurn(trx, { ...turn, caller, requestKey: null, textHmac: Buffer.alloc(0) });
+}
+
 /** The turn that was stored last, as a position among the turns of its session. */
 export interface NewestTurn {
   /** Text: a `Date` has no microseconds. */
@@ -69,7 +88,9 @@ export async function findNewestTurn(db: Database, sessionId: string): Promise<N
     .executeTakeFirst();
 }
 
-/** Reports whether a turn is active, or was stored after the newest one and may have run. */
+/**
+ * Reports whether a turn is active, or a caller's was stored after the newest one and may have run.
+ */
 export async function isOccupiedSince(
   trx: DatabaseTransaction,
   sessionId: string,
@@ -82,7 +103,8 @@ export async function isOccupiedSince(
     .where('session_id', '=', sessionId)
     .where(
       sql<boolean>`dispatched_at is not null and
-        (ended_at is null or (created_at > ${since}::timestamptz and reason is distinct from 'not_delivered'))`,
+        (ended_at is null or (created_at > ${since}::timestamptz and reason is distinct from 'not_delivered'
+          and caller_kind <> ${PERSON}))`,
     )
     .limit(1)
     .executeTakeFirst();

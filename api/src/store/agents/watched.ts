@@ -10,7 +10,10 @@ export interface WatchedSandbox {
   last_active_at: Date;
 }
 
-/** Lists sandboxes with an active turn, or those with a ready session and no active turn. */
+/**
+ * Lists sandboxes with an active turn, or a terminal in which a person may begin one; or those with
+ * a ready session and neither.
+ */
 export async function listSandboxesWithSessions(
   db: Database,
   { withTurns }: { withTurns: boolean },
@@ -29,15 +32,14 @@ export async function listSandboxesWithSessions(
           .where('agent_turn.ended_at', 'is', null)
           .where('agent_turn.dispatched_at', 'is not', null),
       );
-      const sessions = where.exists(
-        where
-          .selectFrom('agent_session')
-          .select('agent_session.id')
-          .whereRef('agent_session.sandbox_id', '=', 'sandbox.id')
-          .where('agent_session.gone_at', 'is', null)
-          .where('agent_session.bridge_state', '=', 'ready'),
-      );
-      return withTurns ? turns : where.and([sessions, where.not(turns)]);
+      const ready = where
+        .selectFrom('agent_session')
+        .select('agent_session.id')
+        .whereRef('agent_session.sandbox_id', '=', 'sandbox.id')
+        .where('agent_session.gone_at', 'is', null)
+        .where('agent_session.bridge_state', '=', 'ready');
+      const busy = where.or([turns, where.exists(ready.where('agent_session.conversation', 'is not', null))]);
+      return withTurns ? busy : where.and([where.exists(ready), where.not(busy)]);
     })
     .execute();
 }

@@ -47,6 +47,7 @@ import * as sandboxKey from '../../../migrations/0047_sandbox_key.ts';
 import * as sandboxVariables from '../../../migrations/0048_sandbox_variables.ts';
 import * as sandboxCloneOutput from '../../../migrations/0049_sandbox_clone_output.ts';
 import * as agentTerminals from '../../../migrations/0050_agent_terminals.ts';
+import * as agentConversations from '../../../migrations/0051_agent_conversations.ts';
 import { openDatabase } from './database.ts';
 
 const MIGRATIONS: Record<string, Migration> = {
@@ -96,6 +97,7 @@ const MIGRATIONS: Record<string, Migration> = {
   '0048_sandbox_variables': sandboxVariables,
   '0049_sandbox_clone_output': sandboxCloneOutput,
   '0050_agent_terminals': agentTerminals,
+  '0051_agent_conversations': agentConversations,
 };
 
 /**

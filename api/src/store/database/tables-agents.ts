@@ -1,5 +1,11 @@
 // Kysely types of the tables of agent sessions (schema.ts). Columns are named as in the database.
-import type { BridgeReason, StoredBridgeState, TurnReason, TurnState } from '@berth/contract/agents/state.ts';
+import type {
+  AgentConversation,
+  BridgeReason,
+  StoredBridgeState,
+  TurnReason,
+  TurnState,
+} from '@berth/contract/agents/state.ts';
 import type { Agent } from '@berth/contract/sandboxes/fields.ts';
 import type { ColumnType, Generated } from 'kysely';
 import type { GeneratedInstant, Instant } from './column-types.ts';
@@ -15,6 +21,8 @@ export interface AgentSessionTable {
   end_user_id: string | null;
   agent: Agent;
   surface: 'managed' | 'terminal';
+  /** Of a terminal: the part of its bridge in the conversation of its program. */
+  conversation: ColumnType<AgentConversation, AgentConversation | undefined, AgentConversation>;
   bridge_state: StoredBridgeState;
   bridge_version: number | null;
   bridge_reason: BridgeReason | null;
@@ -57,6 +65,7 @@ export interface AgentTurnTable {
   id: string;
   session_id: string;
   sandbox_id: string;
+  /** `terminal`: a person at the agent's terminal, who has no credential. */
   caller_kind: string;
   /** The credential; of an access token, its sign-in. */
   caller_id: string;

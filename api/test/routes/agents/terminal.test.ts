@@ -113,7 +113,7 @@ test('everyone who opens the terminal of a sandbox gets one session, beside its 
   assert.equal((await terminal.get()).body.turnId, null);
 });
 
-test('each operation on a terminal is refused by name, without a call of the guest', async () => {
+test('each operation on a terminal without a conversation is refused by name', async () => {
   const terminal = await terminalOf((await api.makeSandbox('ready')).id);
   const calls = api.agents.calls.length;
   for (const [what, refused] of [

@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import type { GuestAgentView, GuestReply, GuestTurn } from '@berth/protocol/agents.ts';
 import type { AgentErrorCode } from '@berth/protocol/agent-errors.ts';
+import { newId } from '../../../src/store/database/ids.ts';
 import { type AgentCall } from './exec-front.ts';
 import { ExecRefusal } from './exec-refusal.ts';
 
@@ -49,8 +50,16 @@ export class GuestSession {
       await Promise.race([this.#changed.promise, over.promise]);
   }
 
-  begin(turnId: string, text: string, author: string): GuestTurn {
-    const turn: GuestTurn = { turnId, state: 'running', reason: null, startedUnixMs: Date.now(), endedUnixMs: null };
+  /** Begins a turn of a person in the terminal; returns its id. */
+  type(text: string): string {
+    const turnId = newId('agentTurn');
+    this.begin(turnId, text, '', { isPersons: true });
+    return turnId;
+  }
+
+  begin(turnId: string, text: string, author: string, more: Partial<GuestTurn> = {}): GuestTurn {
+    const times = { startedUnixMs: Date.now(), endedUnixMs: null };
+    const turn: GuestTurn = { turnId, state: 'running', reason: null, ...times, ...more };
     this.turns.set(turnId, turn);
     this.messages.push({ turnId, text, author });
     this.change({ turn });
@@ -208,7 +217,10 @@ export class AgentGuests {
     const shown = { ...this.promptText, truncated: false, workingDirectory: '/code' };
     return {
       session: session.view,
-      recentTurns: [...session.turns.values()].filter(({ state }) => state !== 'void').slice(-10),
+      recentTurns: [...session.turns.values()]
+        .filter(({ state }) => state !== 'void')
+        .slice(-10)
+        .reverse(),
       prompt: prompt === null ? null : { ...prompt, ...shown },
       ...(this.clock === null ? {} : { nowUnixMs: this.clock() }),
     };

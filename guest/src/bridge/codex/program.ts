@@ -6,6 +6,11 @@ const DISABLED = [
   ...['goals', 'multi_agent', 'multi_agent_v2', 'memories'],
 ];
 
+/** Mode in which a person approves each command. */
+export const CODEX_ASKS = { approvalPolicy: 'untrusted', approvalsReviewer: 'user' } as const;
+/** The VM is the sandbox. */
+export const CODEX_SANDBOX = 'danger-full-access';
+
 export function codexArguments(gatewayUrl: string | null): string[] {
   return ['app-server', ...codexTerminalArguments(gatewayUrl)];
 }

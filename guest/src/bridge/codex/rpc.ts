@@ -11,7 +11,7 @@ interface ServerEvents {
 export class RpcError extends Error {}
 
 export class Rpc {
-  readonly #calls = new Map<number, { resolve: (result: Json) => void; reject: (error: Error) => void }>();
+  readonly #calls = new Map<number, { answered: (message: Json) => void; reject: (error: Error) => void }>();
   readonly #send: AgentProcess['send'];
   readonly #events: ServerEvents;
   #lastId = 0;
@@ -23,13 +23,18 @@ export class Rpc {
   }
 
   call(method: string, params: Json): Promise<Json> {
-    if (this.#endReason !== null) return Promise.reject(new Error(this.#endReason));
-    this.#lastId += 1;
-    const id = this.#lastId;
     const { promise, resolve, reject } = Promise.withResolvers<Json>();
-    this.#calls.set(id, { resolve, reject });
-    this.#send({ id, method, params });
+    const answered = ({ result, error }: Json): void => {
+      if (error === undefined) resolve(jsonOf(result));
+      else reject(new RpcError(textOf(jsonOf(error)['message'])));
+    };
+    this.#request({ method, params }, { answered, reject });
     return promise;
+  }
+
+  /** Sends another client's request under an id of its own; `answered` gets the whole response. */
+  forward(request: Json, answered: (response: Json) => void): void {
+    this.#request(request, { answered, reject: () => undefined });
   }
 
   notify(method: string): void {
@@ -54,9 +59,15 @@ export class Rpc {
     } else if (typeof id === 'number') {
       const call = this.#calls.get(id);
       this.#calls.delete(id);
-      if (message['error'] === undefined) call?.resolve(jsonOf(message['result']));
-      else call?.reject(new RpcError(textOf(jsonOf(message['error'])['message'])));
+      call?.answered(message);
     }
+  }
+
+  #request(request: Json, call: { answered: (message: Json) => void; reject: (error: Error) => void }): void {
+    if (this.#endReason !== null) return call.reject(new Error(this.#endReason));
+    this.#lastId += 1;
+    this.#calls.set(this.#lastId, call);
+    this.#send({ ...request, id: this.#lastId });
   }
 
   /** Fails all calls, now and later. */

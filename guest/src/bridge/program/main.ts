@@ -11,8 +11,15 @@ import { variablesOf } from '../../keeper/environment.ts';
 import { OomProtection } from '../../machine/oom-protection.ts';
 import { spawnAgent } from '../agent-spawn.ts';
 import type { BridgeConfig } from '../config.ts';
-import { DriverRefusal, type AgentDriver, type DriverEvents, type DriverStart, type ReadyAgent } from '../driver.ts';
-import { DRIVERS } from './drivers.ts';
+import {
+  DriverRefusal,
+  type AgentDriver,
+  type DriverStart,
+  type ReadyAgent,
+  type TerminalEvents,
+  type TerminalStart,
+} from '../driver.ts';
+import { DRIVERS, TERMINAL_DRIVERS } from './drivers.ts';
 import { SessionFiles, type SessionState } from '../files.ts';
 import { receiveLines, sendLine, type BridgeOperation, type BridgeRequest } from '../lines.ts';
 import { killIfAlive, killSince, ticksNow } from '../processes.ts';
@@ -43,8 +50,10 @@ const files = new SessionFiles(config.folder);
 const initial = files.state() as SessionState;
 const daemons = new Set<Socket>();
 const isTerminal = config.surface === 'terminal';
+const terminalDriver = isTerminal && !config.scripted ? TERMINAL_DRIVERS[config.agent] : undefined;
 let driver: ReadyAgent | null = null;
 let agent: ProcessIdentity | null = null;
+let others: readonly ProcessIdentity[] = [];
 let startAbort = new AbortController();
 let refusal: { code: AgentRefused['code']; message: string } | undefined;
 let idleTimer: NodeJS.Timeout | undefined;
@@ -52,7 +61,10 @@ let idleTimer: NodeJS.Timeout | undefined;
 const scope = { sessionId: config.sessionId, cgroup: config.cgroup };
 const session = new Session(
   files,
-  { ...initial, view: { ...initial.view, bridgeVersion } },
+  {
+    ...initial,
+    view: { ...initial.view, bridgeVersion, conversation: terminalDriver === undefined ? undefined : 'pending' },
+  },
   {
     changed: (view) => {
       for (const daemon of daemons) sendLine(daemon, { view, refusal });
@@ -83,27 +95,31 @@ async function startAgent(): Promise<void> {
   const abort = new AbortController();
   startAbort = abort;
   const isCurrent = (): boolean => startAbort === abort && !abort.signal.aborted;
-  const events: DriverEvents = {
+  const events: TerminalEvents = {
     reply: (text) => isCurrent() && session.reply(text),
     ask: (prompt, answer) => (isCurrent() ? session.ask(prompt, answer) : () => {}),
     sign: () => isCurrent() && session.sign(),
+    shows: () => isCurrent() && session.shows(),
+    begins: (text, end) => isCurrent() && session.begins(text, end),
     exited: (message) => {
       if (isCurrent()) void agentExited(message, abort);
     },
   };
   try {
-    const given: DriverStart = {
+    const given: TerminalStart = {
       savedId: session.savedId,
       gatewayUrl: config.gatewayUrl,
       folder: config.codeFolder,
       program: config.program,
       spawn: (program, args, env) => spawnAgent(config, protection, [program, args, { ...variables, ...env }]),
       events,
+      mustResume: config.mode === 'recover',
       signal: abort.signal,
     };
-    const talking = isTerminal ? null : await startDriver(given);
+    const talking = await startDriver(given);
     const started = talking ?? (await startProgram(given));
     agent = await readProcess(started.pid);
+    others = (await Promise.all((started.otherPids ?? []).map(readProcess))).filter((one) => one !== null);
     driver = started;
     await recordOwners();
     session.ready(talking);
@@ -117,8 +133,10 @@ async function startAgent(): Promise<void> {
   }
 }
 
-function startDriver(given: DriverStart): Promise<AgentDriver> {
-  return (config.scripted ? startScripted : known(DRIVERS))(given);
+/** Null for a program in a terminal whose conversation no driver takes part in. */
+async function startDriver(given: TerminalStart): Promise<AgentDriver | null> {
+  if (isTerminal) return (await terminalDriver?.(given, config.sessionId)) ?? null;
+  return await (config.scripted ? startScripted : known(DRIVERS))(given);
 }
 
 function startProgram(given: DriverStart): Promise<ReadyAgent> {
@@ -134,7 +152,7 @@ function known<T>(byAgent: Readonly<Record<string, T>>): T {
 }
 
 async function recordOwners(): Promise<void> {
-  if (bridgeHas('owners')) files.writeOwners({ bridge, agent });
+  if (bridgeHas('owners')) files.writeOwners({ bridge, agent, others });
 }
 
 async function agentExited(message: string, abort: AbortController): Promise<void> {
@@ -179,7 +197,8 @@ function exit(code: number): void {
 
 const operations: { [O in BridgeOperation]: (request: never) => object } = {
   message: ({ turnId, text, author, keyed }: { turnId: string; text: string; author: string; keyed: boolean }) => {
-    if (isTerminal) throw new AgentRefused('agent_unsupported', 'the terminal of an agent takes no messages');
+    if (isTerminal && terminalDriver === undefined)
+      throw new AgentRefused('agent_unsupported', 'the terminal of this agent takes no messages');
 
     clearTimeout(idleTimer);
     return session.take(turnId, text, author, keyed);

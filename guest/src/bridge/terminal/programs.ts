@@ -1,16 +1,10 @@
-// The agents' own programs, as people use them.
+// The agents' own programs, as people use them, whose conversations a bridge takes no part in.
 import { programOf } from '../agent-process.ts';
 import { claudeEnvironment } from '../claude/program.ts';
-import { codexTerminalArguments, CODEX_ENVIRONMENT } from '../codex/program.ts';
 import type { DriverStart } from '../driver.ts';
 import type { TerminalProgram } from './tmux.ts';
 
 export const TERMINAL_PROGRAMS: Readonly<Record<string, (start: DriverStart) => TerminalProgram>> = {
-  agent_one: (start) => ({
-    file: programOf(start, 'codex'),
-    args: codexTerminalArguments(start.gatewayUrl),
-    env: CODEX_ENVIRONMENT,
-  }),
   agent_two: (start) => ({
     file: programOf(start, 'claude'),
     // Said explicitly: in the default mode `auto` a model approves.

@@ -82,7 +82,7 @@ export type AgentBridgeReason = 'not_ready' | 'agent_ended' | 'bridge_ended' | '
 export type AgentBridgeState = 'starting' | 'ready' | 'suspended' | 'stopped' | 'gone';
 
 /**
- * `available`: send a message. `busy`: a turn is active. `needs_input`: answer the approval. `asleep`: the sandbox is not awake. `stopped`: recover the session. `unsupported`: the session has no operations; open its terminal. More may be added; clients must accept unknown values.
+ * `available`: send a message. `busy`: a turn is active. `needs_input`: answer the approval. `starting`: not ready for messages. `asleep`: the sandbox is not awake. `stopped`: recover the session, or open its terminal. `unsupported`: the session has no operations; open its terminal. More may be added; clients must accept unknown values.
  */
 export type AgentCommunicationStatus = 'available' | 'busy' | 'needs_input' | 'starting' | 'asleep' | 'stopped' | 'unsupported' | 'gone';
 
@@ -307,7 +307,7 @@ export type AgentTurnWithMessage = {
      */
     text: string;
     /**
-     * Caller who sent the message, as the sandbox reports it.
+     * Caller who sent the message, as the sandbox reports it; null: a person at the agent's terminal.
      */
     author: AgentTurnWithMessageAuthor | null;
 };

@@ -5,7 +5,7 @@ import type { GuestAgentView } from '@berth/protocol/agents.ts';
 import { insertActivity, type ActivityActor } from '../../../store/activity/activity.ts';
 import * as sessions from '../../../store/agents/sessions.ts';
 import type { AgentSessionRow } from '../../../store/agents/sessions.ts';
-import type { AgentTurnRow } from '../../../store/agents/turns.ts';
+import { PERSON, type AgentTurnRow } from '../../../store/agents/turns.ts';
 import { readClock } from '../../../store/database/clock.ts';
 import type { DatabaseTransaction } from '../../../store/database/schema.ts';
 
@@ -66,7 +66,7 @@ export async function notePrompt(
   if (count === 0) return false;
   const now = await readClock(trx);
   const { prompt_noted_at: noted } = session;
-  const isNewTurn = noted !== null && turn !== undefined && turn.created_at > noted;
+  const isNewTurn = noted !== null && turn !== undefined && turn.caller_kind !== PERSON && turn.created_at > noted;
   if (!isDue(noted, now) && !isNewTurn) {
     await sessions.writeEntryTimes(trx, session.id, { prompts_unnoted: count });
     return count > PROMPTS_PER_MINUTE;

@@ -1,13 +1,14 @@
 // Writes the views of guests into the rows of agent sessions and turns, with their events. The only
 // writer of states that a guest reports.
 import { TURN_STATES } from '@berth/contract/agents/state.ts';
+import { AGENT_TURNS_KEPT } from '@berth/contract/route/limits.ts';
 import type { GuestAgentView, GuestTurn } from '@berth/protocol/agents.ts';
 import { isNewer, turnAfter, type TurnOutcome } from '../../../rules/agents/turn.ts';
 import type { ActivityActor } from '../../../store/activity/activity.ts';
 import * as sessions from '../../../store/agents/sessions.ts';
 import type { AgentSessionRow } from '../../../store/agents/sessions.ts';
-import * as turns from '../../../store/agents/turns.ts';
-import type { AgentTurnRow } from '../../../store/agents/turns.ts';
+import * as store from '../../../store/agents/turns.ts';
+import { PERSON, type AgentTurnRow } from '../../../store/agents/turns.ts';
 import type { Database, DatabaseTransaction } from '../../../store/database/schema.ts';
 import { note, notePrompt, noteStop, SYSTEM } from './entries.ts';
 
@@ -17,6 +18,8 @@ export interface ReceivedView {
   view: GuestAgentView;
   /** Turns known beside the view's: null for a turn that the guest never took. */
   turns?: ReadonlyMap<string, GuestTurn | null>;
+  /** Last turns of the guest, newest first. */
+  recentTurns?: readonly GuestTurn[];
   /** Caller of the message whose delivery this view reports. */
   sender?: { turnId: string; actor: ActivityActor };
   /** Caller of the create whose response this view is. */
@@ -32,18 +35,21 @@ export async function recordViewIn(trx: DatabaseTransaction, sessionId: string, 
   const session = await sessions.lockAgentSession(trx, sessionId);
   if (session === undefined || session.gone_at !== null) return;
   const { epoch, view } = received;
-  const changed = await recordTurns(trx, session, received);
-  let { prompt } = view;
-  // Only an active turn of a session that runs can wait for an answer.
-  const active = prompt === null ? [] : await turns.listActiveTurns(trx, sessionId);
-  const turn = active.find(({ id }) => id === prompt?.turnId);
-  if (turn === undefined || view.bridge === 'stopped') prompt = null;
   const position = {
     epoch: session.view_epoch,
     runId: session.view_run_id,
     revision: Number(session.view_revision),
   };
-  if (!isNewer({ epoch, runId: view.runId, revision: view.revision }, position)) {
+  const isNews = isNewer({ epoch, runId: view.runId, revision: view.revision }, position);
+  const seen = isNews && session.surface === 'terminal' ? await addPersonsTurns(trx, session, received) : [];
+  const known = new Map([...seen.map((one) => [one.turnId, one] as const), ...(received.turns ?? [])]);
+  const changed = await recordTurns(trx, session, { ...received, turns: known });
+  let { prompt } = view;
+  // Only an active turn of a session that runs can wait for an answer.
+  const active = prompt === null ? [] : await store.listActiveTurns(trx, sessionId);
+  const turn = active.find(({ id }) => id === prompt?.turnId);
+  if (turn === undefined || view.bridge === 'stopped') prompt = null;
+  if (!isNews) {
     if (changed !== null) await sessions.writeAgentSession(trx, sessionId, { turn_id: changed });
     else await sessions.touchAgentSession(trx, sessionId, view.signs);
     if (session.prompts_unnoted > 0) await notePrompt(trx, session, { turn, prompt, added: 0 });
@@ -61,6 +67,7 @@ export async function recordViewIn(trx: DatabaseTransaction, sessionId: string, 
     bridge_state: view.bridge,
     bridge_version: view.bridgeVersion,
     bridge_reason: view.bridge === 'stopped' ? view.bridgeReason : null,
+    conversation: session.surface === 'terminal' ? (view.conversation ?? null) : null,
     ...(changed === null ? {} : { turn_id: changed }),
     prompt_id: prompt?.requestId ?? null,
     prompt_kind: prompt?.kind ?? null,
@@ -74,6 +81,36 @@ export async function recordViewIn(trx: DatabaseTransaction, sessionId: string, 
   });
 }
 
+/**
+ * Adds rows of the turns that people began in the terminal since the newest row; returns these
+ * turns. The guest is hostile: rows stay within those kept of a session.
+ */
+async function addPersonsTurns(
+  trx: DatabaseTransaction,
+  session: AgentSessionRow,
+  { view, recentTurns = [] }: ReceivedView,
+): Promise<GuestTurn[]> {
+  const turns = [...(view.turn === null ? [] : [view.turn]), ...recentTurns];
+  const known = await store.findTurnIds(
+    trx,
+    turns.map(({ turnId }) => turnId),
+  );
+  const newest = turns.findIndex(({ turnId }) => known.has(turnId));
+  const added = new Map(
+    turns
+      .slice(0, newest < 0 ? turns.length : newest)
+      .filter(({ isPersons, state }) => isPersons === true && state !== 'void')
+      .map((turn) => [turn.turnId, turn]),
+  );
+  const oldestFirst = [...added.values()].toReversed();
+  for (const { turnId: id } of oldestFirst) {
+    const at = { sessionId: session.id, sandboxId: session.sandbox_id, runId: view.runId };
+    await store.insertPersonsTurn(trx, { id, ...at });
+  }
+  if (added.size > 0) await store.deleteSurplusTurns(trx, session.id, AGENT_TURNS_KEPT.perSession);
+  return oldestFirst;
+}
+
 /** Records what happened to active turns. Returns the latest one that changed, or null. */
 async function recordTurns(
   trx: DatabaseTransaction,
@@ -81,7 +118,7 @@ async function recordTurns(
   { view, turns: known, sender }: ReceivedView,
 ): Promise<string | null> {
   let changed: string | null = null;
-  for (const turn of await turns.listActiveTurns(trx, session.id)) {
+  for (const turn of await store.listActiveTurns(trx, session.id)) {
     const seen = known?.get(turn.id) ?? (view.turn?.turnId === turn.id ? view.turn : known?.get(turn.id));
     const outcome = turnAfter(turn, seen, view.runId);
     if (outcome === null) continue;
@@ -100,7 +137,9 @@ export async function recordTurn(
   sender?: ActivityActor,
 ): Promise<void> {
   const ended = !TURN_STATES[outcome.state].active;
-  const after = await turns.writeTurn(trx, turn.id, { ...outcome, ended });
+  const after = await store.writeTurn(trx, turn.id, { ...outcome, ended });
+  // A guest could report any number of them.
+  if (turn.caller_kind === PERSON) return;
   const undelivered = outcome.reason === 'not_delivered';
   if (turn.state === 'sending' && !undelivered)
     await note(trx, session, sender ?? senderOf(turn), 'agent_message_sent', { turnId: turn.id });
@@ -147,7 +186,7 @@ async function recordCreate(
 export async function loseTurns(trx: DatabaseTransaction, sandboxId: string): Promise<void> {
   const live = new Map((await sessions.listLiveSessions(trx, sandboxId)).map((session) => [session.id, session]));
   for (const session of live.values()) await sessions.lockAgentSession(trx, session.id);
-  for (const turn of await turns.lockActiveTurnsOf(trx, sandboxId)) {
+  for (const turn of await store.lockActiveTurnsOf(trx, sandboxId)) {
     const session = live.get(turn.session_id);
     if (session === undefined) continue;
     await recordTurn(trx, session, turn, { state: 'failed', reason: 'machine_lost' });
