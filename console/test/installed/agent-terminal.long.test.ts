@@ -59,7 +59,7 @@ test('pages share the program of the agent, which keeps the sandbox awake, over 
   assert.equal(await program(page), pid);
 
   await type(page, 'quit');
-  await page.getByText('The agent has ended with exit code 0.').waitFor();
+  await page.getByText('The program has ended with exit code 0.').waitFor();
   await page.getByRole('button', { name: 'Start again' }).click();
   assert.notEqual(await program(page), pid);
 });

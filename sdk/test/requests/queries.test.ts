@@ -35,7 +35,7 @@ const NO_FILTERS = new Set([
   ...['path', 'depth', 'recursive'],
 ]);
 
-test('every filter of the API is refused if it is undefined, null or an empty list, other parameters are omitted', () => {
+test('every filter that is undefined, null or an empty list is refused, other parameters are omitted', () => {
   const names = new Set<string>();
   for (const { request, websocket, upload, response } of ROUTES) {
     if (websocket !== true && upload !== true && response.bytes !== true)
