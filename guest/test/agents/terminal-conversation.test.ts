@@ -1,9 +1,9 @@
 // The conversation of an agent's program in a terminal, shared by the person at its keys and by
 // callers, with a program in the place of Codex.
 import assert from 'node:assert/strict';
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, link, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { test, type TestContext } from 'node:test';
+import { after, before, test, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { readProcess } from '@berth/os/process-identity.ts';
 import type { GuestTurn } from '@berth/protocol/agents.ts';
@@ -19,17 +19,25 @@ interface Shared {
   person: Connected;
 }
 
-/** A daemon whose Codex is the fake one. */
-async function daemonWithCodex(t: TestContext): Promise<AgentDaemon> {
-  const folder = await mkdtemp('/tmp/berth-fake-codex-');
+/** Folder of the fake Codex, with a Node that the sandbox user can run: the project may be private. */
+let folder: string;
+before(async () => {
+  folder = await mkdtemp('/tmp/berth-fake-codex-');
   await chmod(folder, 0o755);
+  const node = join(folder, 'node');
+  await link(process.execPath, node).catch(() => copyFile(process.execPath, node));
+  await copyFile(FAKE, join(folder, 'fake-codex.mts'));
   const codex = join(folder, 'codex');
-  await writeFile(codex, `#!/bin/sh\nexec ${process.execPath} ${FAKE} "$@"\n`, { mode: 0o755 });
+  await writeFile(codex, `#!/bin/sh\nexec ${node} ${join(folder, 'fake-codex.mts')} "$@"\n`, { mode: 0o755 });
   const agents = [{ id: 'agent_one', version: '0', needsMib: 0, paths: { codex } }];
   await writeFile(join(folder, 'agents.json'), JSON.stringify({ agents }));
+});
+after(() => rm(folder, { recursive: true }));
+
+/** A daemon whose Codex is the fake one. */
+async function daemonWithCodex(t: TestContext): Promise<AgentDaemon> {
   const daemon = await AgentDaemon.start(t, { BERTH_GUEST_AGENTS_FILE: join(folder, 'agents.json') });
   t.after(() => rm(`/tmp/tmux-${testUid}`, { recursive: true, force: true }));
-  t.after(() => rm(folder, { recursive: true }));
   return daemon;
 }
 
@@ -201,7 +209,7 @@ for (const killed of ['program', 'app-server', 'bridge'] as const) {
     person.type('hang\r');
     const { turnId } = await personsTurn(session);
     const { agent } = await session.owners();
-    const server = Number((await agents.daemon.exec(`pgrep -u ${testUid} -f 'fake-codex.t[s] app-server'`)).stdout);
+    const server = Number((await agents.daemon.exec(`pgrep -u ${testUid} -f 'fake-codex.mt[s] app-server'`)).stdout);
     if (killed === 'program') person.type('/quit\r');
     else if (killed === 'bridge') await session.kill('bridge');
     else process.kill(server, 'SIGKILL');
