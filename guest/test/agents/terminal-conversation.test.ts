@@ -19,7 +19,7 @@ interface Shared {
   person: Connected;
 }
 
-/** Folder of the fake Codex, with a Node that the sandbox user can run: the project may be private. */
+/** The fake Codex, with a Node that the sandbox user can run: the project may be private. */
 let folder: string;
 before(async () => {
   folder = await mkdtemp('/tmp/berth-fake-codex-');
@@ -44,7 +44,7 @@ async function daemonWithCodex(t: TestContext): Promise<AgentDaemon> {
 async function sessionOf(t: TestContext, agents: AgentDaemon): Promise<TestSession> {
   const session = await agents.session({ surface: 'terminal', scripted: false });
   // A killed bridge leaves its socket.
-  t.after(() => rm(`/tmp/berth-agent-${session.id}`, { recursive: true, force: true }));
+  t.after(() => rm(`/run/berth-agent-${session.id}`, { recursive: true, force: true }));
   return session;
 }
 

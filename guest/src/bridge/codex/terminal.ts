@@ -59,9 +59,10 @@ class CodexTerminal implements AgentDriver {
   constructor(start: TerminalStart, sessionId: string) {
     this.#start = start;
     this.#program = programOf(start, 'codex');
-    // The socket is for the sandbox user, and the bridge's own folder is not.
     this.#sessionId = sessionId;
-    this.#folder = `/tmp/berth-agent-${sessionId}`;
+    // The socket is for the sandbox user, who cannot enter the bridge's own folder, and could make
+    // one in /tmp first.
+    this.#folder = `/run/berth-agent-${sessionId}`;
     this.#rpc = new Rpc((message) => this.#process?.send(message), {
       notification: (method, params) => this.#notified(method, params),
       request: (id, method, params) => this.#requested(id, method, params),
