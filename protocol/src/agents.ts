@@ -87,8 +87,8 @@ export const guestAgentView = z.object({
   /** Counts signs of life of the agent: events of its turn. */
   signs: counter,
   /**
-   * Of a terminal whose bridge takes part in the conversation of its program: `pending` until the
-   * program shows one. Absent from other terminals, and from managed sessions.
+   * Part of the bridge in the conversation of a terminal's program: `pending` until the program
+   * shows one. Absent if it takes none, and from managed sessions.
    */
   conversation: z.enum(['pending', 'open']).optional(),
 });

@@ -21,7 +21,7 @@ export interface AgentSessionTable {
   end_user_id: string | null;
   agent: Agent;
   surface: 'managed' | 'terminal';
-  /** Of a terminal: the part of its bridge in the conversation of its program. */
+  /** Part of the bridge in the conversation of a terminal's program; null: none, or no terminal. */
   conversation: ColumnType<AgentConversation, AgentConversation | undefined, AgentConversation>;
   bridge_state: StoredBridgeState;
   bridge_version: number | null;

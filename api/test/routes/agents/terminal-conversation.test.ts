@@ -34,7 +34,7 @@ async function terminalIn(conversation: 'pending' | 'open' = 'open'): Promise<Ag
   return terminal;
 }
 
-/** One look of the watch of sandboxes in which a turn may be active. */
+/** Looks once at the sandboxes in which a turn may be active. */
 async function watch(): Promise<void> {
   const { db, hosts, log } = api.context;
   const context = { db, hosts, log, stopping: new AbortController().signal };

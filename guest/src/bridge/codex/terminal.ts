@@ -85,7 +85,7 @@ class CodexTerminal implements AgentDriver {
 
   async open(): Promise<void> {
     const { gatewayUrl, events } = this.#start;
-    // Of a killed bridge.
+    // A killed bridge leaves it.
     rmSync(this.#folder, { recursive: true, force: true });
     mkdirSync(this.#folder, { mode: 0o700 });
     const path = join(this.#folder, 'codex.sock');
